@@ -1,0 +1,64 @@
+# Every target sets up what it needs by itself, from git, make and python3 alone.
+PYTHON ?= python3
+BIN := .venv/bin
+# The compile cache does not notice edits in a callee's file: key it by all sources.
+SOURCES := $(shell find src -name '*.py' 2>/dev/null)
+export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell cat $(SOURCES) | cksum | cut -d' ' -f1)
+
+.PHONY: help demo test test-long lint check format bench-peers requirements clean
+
+help:
+	@echo "make demo         compare all explorers on the bundled datasets"
+	@echo "make test         the whole test suite"
+	@echo "make test-long    the checks that take minutes"
+	@echo "make lint         format, lint, types, import contract"
+	@echo "make check        lint and test"
+	@echo "make bench-peers  speed beside VowpalWabbit's, in an environment of its own"
+
+# make-environment DIR REQUIREMENTS
+define make-environment
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "python3 is %d.%d; MELEE needs 3.11 or later: set PYTHON=..." % sys.version_info[:2])'
+	rm -rf $(1)
+	$(PYTHON) -m venv $(1)
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(2)
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(1)/ready
+endef
+
+.venv/ready: requirements/dev.txt pyproject.toml
+	$(call make-environment,.venv,requirements/dev.txt)
+
+.venv-peers/ready: requirements/peers.txt pyproject.toml
+	$(call make-environment,.venv-peers,requirements/peers.txt)
+
+demo: .venv/ready
+	$(BIN)/melee demo
+
+test: .venv/ready
+	$(BIN)/python -m pytest -m "not long"
+
+test-long: .venv/ready
+	$(BIN)/python -m pytest -m long
+
+lint: .venv/ready
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test
+
+format: .venv/ready
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench-peers: .venv-peers/ready
+	.venv-peers/bin/python -m benchmarks.peers --out benchmarks/results
+
+# Pin again, to the newest versions: names, versions and hashes only.
+requirements:
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade requirements/dev.in -o requirements/dev.txt
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements/dev.txt requirements/peers.in -o requirements/peers.txt
+
+clean:
+	rm -rf .venv .venv-peers .numba_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
