@@ -1,0 +1,8 @@
+"""Names for the three kinds of array that kernels work on."""
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]

@@ -1,0 +1,37 @@
+"""One family of errors; each carries a sentence that says what to do.
+
+The sentence states what was given, what was expected and what to do about it. Python raises
+it, the command line prints it and exits with 2: nobody has to read a traceback to learn what
+was wrong with the input.
+"""
+
+
+class MeleeError(Exception):
+    """Anything that MELEE refuses to do, with the reason as its text."""
+
+
+class InputError(MeleeError, ValueError):
+    """A value that a caller passed cannot be used."""
+
+
+class DataError(MeleeError, ValueError):
+    """A file, a dataset or a reply from a server cannot be used."""
+
+
+class UnknownNameError(InputError, KeyError):
+    """A name is not in a registry; the sentence lists what exists."""
+
+    __str__ = Exception.__str__  # KeyError would print the repr, quotes included
+
+
+def unknown(kind: str, given: str, known: list[str]) -> UnknownNameError:
+    """The error for a name that does not exist, with the list of those that do.
+
+    >>> print(unknown("explorer", "linucp", ["linucb", "uniform"]))
+    unknown explorer 'linucp'; did you mean 'linucb'? Known: linucb, uniform
+    """
+    import difflib
+
+    close = difflib.get_close_matches(given, known, n=1)
+    hint = f"; did you mean '{close[0]}'?" if close else ";"
+    return UnknownNameError(f"unknown {kind} '{given}'{hint} Known: {', '.join(known)}")

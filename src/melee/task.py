@@ -1,0 +1,166 @@
+"""A task: contexts, and the reward that every action would have earned in each of them."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from melee.arrays import Floats
+from melee.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A fully labelled problem on which a bandit can be simulated.
+
+    Rows are in the order of their source; the loop shuffles them. Arrays are copied to float64
+    once and cannot be written to afterwards.
+
+    Parameters
+    ----------
+    name
+        What tables and figures call it.
+    contexts
+        One row of numbers per round, shape (rows, features).
+    rewards
+        The reward of every action in every row, shape (rows, actions), each in [0, 1].
+    feature_names, action_names
+        Names of the columns of `contexts` and `rewards`; numbered when left out.
+    provenance
+        Where the rows come from, in one line.
+    notes
+        What was done to the source on the way (columns left out, levels folded, values filled).
+
+    Examples
+    --------
+    >>> task = Task("coin", contexts=[[0.0], [1.0]], rewards=[[1.0, 0.0], [0.0, 1.0]])
+    >>> task.n_rows, task.n_features, task.n_actions
+    (2, 1, 2)
+    """
+
+    name: str
+    contexts: Floats
+    rewards: Floats
+    feature_names: tuple[str, ...] = ()
+    action_names: tuple[str, ...] = ()
+    provenance: str = "given as arrays"
+    notes: tuple[str, ...] = field(default=())
+
+    def __init__(
+        self,
+        name: str,
+        contexts: npt.ArrayLike,
+        rewards: npt.ArrayLike,
+        *,
+        feature_names: Sequence[str] = (),
+        action_names: Sequence[str] = (),
+        provenance: str = "given as arrays",
+        notes: Sequence[str] = (),
+    ) -> None:
+        x = _matrix(name, "contexts", contexts)
+        r = _matrix(name, "rewards", rewards)
+        if x.shape[0] != r.shape[0]:
+            raise InputError(
+                f"task {name}: contexts have {x.shape[0]} rows and rewards have {r.shape[0]}; "
+                "give one row of rewards per context"
+            )
+        if r.shape[1] < 2:
+            raise InputError(
+                f"task {name}: there is {r.shape[1]} action; "
+                "a bandit needs at least 2 to choose from"
+            )
+        if r.min() < 0.0 or r.max() > 1.0:
+            raise InputError(
+                f"task {name}: rewards run from {r.min():g} to {r.max():g}; "
+                "scale them into [0, 1] first"
+            )
+        columns = tuple(feature_names) or tuple(f"x{i}" for i in range(x.shape[1]))
+        actions = tuple(action_names) or tuple(str(a) for a in range(r.shape[1]))
+        for what, names, expected in [
+            ("feature_names", columns, x.shape[1]),
+            ("action_names", actions, r.shape[1]),
+        ]:
+            if len(names) != expected:
+                raise InputError(
+                    f"task {name}: {len(names)} {what} for {expected} columns; give one each"
+                )
+        x.flags.writeable = r.flags.writeable = False
+        values = (name, x, r, columns, actions, provenance, tuple(notes))
+        for attribute, value in zip(self.__dataclass_fields__, values, strict=True):
+            object.__setattr__(self, attribute, value)
+
+    @classmethod
+    def from_labels(
+        cls,
+        name: str,
+        contexts: npt.ArrayLike,
+        labels: Sequence[Any] | npt.NDArray[Any],
+        **rest: Any,
+    ) -> Self:
+        """A classification problem as a task: reward 1 for the row's label, 0 for the others.
+
+        >>> Task.from_labels("pets", [[0.0], [1.0]], ["cat", "dog"]).action_names
+        ('cat', 'dog')
+        """
+        classes, index = np.unique(np.asarray(labels), return_inverse=True)
+        rewards = np.zeros((index.size, classes.size))
+        rewards[np.arange(index.size), index.reshape(-1)] = 1.0
+        rest.setdefault("action_names", tuple(str(c) for c in classes))
+        return cls(name, contexts, rewards, **rest)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are to play."""
+        return int(self.contexts.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """How many numbers a context has, d."""
+        return int(self.contexts.shape[1])
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are to choose from, K."""
+        return int(self.rewards.shape[1])
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of what is played: shapes and bytes of contexts and rewards, not the names."""
+        digest = hashlib.sha256()
+        for array in (self.contexts, self.rewards):
+            digest.update(repr(array.shape).encode())
+            digest.update(np.ascontiguousarray(array, dtype="<f8").data)
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        return (
+            f"Task({self.name!r}, {self.n_rows} rows, {self.n_features} features, "
+            f"{self.n_actions} actions)"
+        )
+
+
+def _matrix(name: str, what: str, given: npt.ArrayLike) -> Floats:
+    """A private float64 copy of a matrix, or a refusal that says where it is wrong."""
+    try:
+        matrix = np.array(given, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"task {name}: {what} are not a matrix of numbers ({error}); "
+            "encode text first, as melee.datasets.read_table does"
+        ) from None
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise InputError(
+            f"task {name}: {what} have shape {matrix.shape}; "
+            "expected two dimensions, at least one row and one column"
+        )
+    if not np.isfinite(matrix).all():
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(matrix))[0])
+        raise InputError(
+            f"task {name}: {what} hold {matrix[row, column]} at row {row}, column {column}; "
+            "fill or drop missing values first"
+        )
+    return matrix
