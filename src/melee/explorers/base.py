@@ -1,0 +1,208 @@
+"""What explorers have in common: their configuration, its checks, and their learner."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from melee.errors import InputError, unknown
+from melee.learners.ridge import MAX_EXACT_FEATURES, DiagonalRidge, Ridge
+from melee.learners.sgd import AdaptiveSgd, Sgd
+from melee.policy_optimizers import Direct, DoublyRobust, Ips, Multitask
+
+DEFAULT_LEARNING_RATE = 0.1
+"""For callers that bring no labelled rows to choose a learning rate by."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What an explorer may know of a problem before its first round."""
+
+    n_features: int
+    n_actions: int
+    n_rounds: int | None = None
+    learning_rate: float = DEFAULT_LEARNING_RATE
+
+    @property
+    def n_inputs(self) -> int:
+        """Features and the intercept."""
+        return self.n_features + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explorer:
+    """A way to explore and its settings; `start` gives the state that the loop works on.
+
+    Subclasses are frozen dataclasses. Each field is a key of the SPEC string.
+    """
+
+    name: ClassVar[str]
+
+    def start(self, problem: Problem) -> Any:
+        """A fresh state (a NamedTuple of arrays) for one run."""
+        raise TypeError(f"{type(self).__name__} does not say how it starts")
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            check = field.metadata.get("check")
+            if check is not None:
+                check(self.name, field.name, getattr(self, field.name))
+
+    @property
+    def spec(self) -> str:
+        """The full SPEC string, every setting included, that makes this explorer again.
+
+        >>> from melee.explorers import parse
+        >>> parse("uniform").spec
+        'uniform'
+        """
+        settings = [(f.name, getattr(self, f.name)) for f in dataclasses.fields(self)]
+        return ":".join([self.name, *(f"{key}={_written(value)}" for key, value in settings)])
+
+    @property
+    def short_spec(self) -> str:
+        """The SPEC string with only those settings that differ from the defaults."""
+        changed = [f for f in dataclasses.fields(self) if getattr(self, f.name) != f.default]
+        keys = (f"{f.name}={_written(getattr(self, f.name))}" for f in changed)
+        return ":".join([self.name, *keys])
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+
+
+def number(
+    default: float | None, low: float, high: float = float("inf"), *, above: bool = False
+) -> Any:
+    """A dataclass field for a number from `low` to `high` (`above`: low itself excluded)."""
+    expected = f"{'more than' if above else 'at least'} {low:g}"
+    expected += "" if high == float("inf") else f" and at most {high:g}"
+
+    def check(owner: str, key: str, value: object) -> None:
+        if value is None and default is None:
+            return
+        if (
+            not isinstance(value, int | float)
+            or isinstance(value, bool)
+            or not low <= value <= high
+            or (above and value == low)
+            or value == float("inf")
+        ):
+            raise InputError(f"{owner}: {key} is {value!r}; expected a number, {expected}")
+
+    return dataclasses.field(default=default, metadata={"check": check, "parse": float})
+
+
+def count(default: int | None, low: int) -> Any:
+    """A dataclass field for a whole number of at least `low`."""
+
+    def check(owner: str, key: str, value: object) -> None:
+        if value is None and default is None:
+            return
+        if not isinstance(value, int) or isinstance(value, bool) or value < low:
+            raise InputError(
+                f"{owner}: {key} is {value!r}; expected a whole number, {low} or larger"
+            )
+
+    return dataclasses.field(default=default, metadata={"check": check, "parse": int})
+
+
+def flag(default: bool) -> Any:
+    """A dataclass field for yes or no."""
+
+    def check(owner: str, key: str, value: object) -> None:
+        if not isinstance(value, bool):
+            raise InputError(f"{owner}: {key} is {value!r}; expected true or false")
+
+    return dataclasses.field(default=default, metadata={"check": check, "parse": _parse_flag})
+
+
+def _parse_flag(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+def choice(default: str, *options: str) -> Any:
+    """A dataclass field for one of a few words."""
+
+    def check(owner: str, key: str, value: object) -> None:
+        if value not in options:
+            raise unknown(f"{key} for {owner}", str(value), list(options))
+
+    return dataclasses.field(default=default, metadata={"check": check, "parse": str})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RidgeExplorer(Explorer):
+    """An explorer that needs its learner's predictive spread, which ridge alone has.
+
+    Parameters
+    ----------
+    learner
+        `ridge` (exact, and its diagonal above 150 features) or `diagonal`.
+    optimizer
+        How rounds become regression targets: `direct` or `mtr`.
+    ridge
+        Strength of the L2 penalty.
+    """
+
+    learner: str = choice("ridge", "ridge", "diagonal")
+    optimizer: str = choice("direct", "direct", "mtr")
+    ridge: float = number(0.1, 0.0, above=True)
+
+    def new_learner(self, problem: Problem, n_models: int = 1) -> Any:
+        """A fresh learner of n_models × n_actions rows."""
+        exact = self.learner == "ridge" and problem.n_features <= MAX_EXACT_FEATURES
+        kind = Ridge if exact else DiagonalRidge
+        return kind.start(n_models * problem.n_actions, problem.n_inputs, float(self.ridge))
+
+    def new_optimizer(self, problem: Problem, n_models: int = 1) -> Any:
+        """A fresh policy optimizer over such a learner."""
+        learner = self.new_learner(problem, n_models)
+        if self.optimizer == "dr":
+            return DoublyRobust(learner, self.new_learner(problem, n_models))
+        return {"direct": Direct, "ips": Ips, "mtr": Multitask}[self.optimizer](learner)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningExplorer(RidgeExplorer):
+    """An explorer that works over any learner, fitted by any policy optimizer.
+
+    Parameters
+    ----------
+    learner
+        `sgd`; `ridge` (exact, and its diagonal above 150 features); or `diagonal`.
+    optimizer
+        How rounds become regression targets: `direct`, `ips`, `dr` or `mtr`.
+    loss, steps, learning_rate
+        For `sgd`: `squared` or `logistic` loss; `plain` or `adaptive` steps; the rate, which
+        the preparation chooses when left out.
+    ridge
+        For `ridge` and `diagonal`: strength of the L2 penalty.
+    """
+
+    learner: str = choice("sgd", "sgd", "ridge", "diagonal")
+    optimizer: str = choice("direct", "direct", "ips", "dr", "mtr")
+    loss: str = choice("squared", "squared", "logistic")
+    steps: str = choice("plain", "plain", "adaptive")
+    learning_rate: float | None = number(None, 0.0, above=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.loss == "logistic" and self.optimizer in ("ips", "dr"):
+            raise InputError(
+                f"{self.name}: logistic loss needs targets in [0, 1] and optimizer="
+                f"{self.optimizer} makes others; use loss=squared, or optimizer=direct or mtr"
+            )
+        if self.learner != "sgd" and (self.loss, self.steps) != ("squared", "plain"):
+            raise InputError(
+                f"{self.name}: loss and steps are settings of learner=sgd and the learner is "
+                f"{self.learner}; leave them out, or use learner=sgd"
+            )
+
+    def new_learner(self, problem: Problem, n_models: int = 1) -> Any:
+        """A fresh learner of n_models × n_actions rows."""
+        if self.learner != "sgd":
+            return super().new_learner(problem, n_models)
+        rate = problem.learning_rate if self.learning_rate is None else self.learning_rate
+        kind = Sgd if self.steps == "plain" else AdaptiveSgd
+        rows = n_models * problem.n_actions
+        return kind.start(rows, problem.n_inputs, float(rate), self.loss == "logistic")

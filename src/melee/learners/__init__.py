@@ -1,0 +1,1 @@
+"""Learners: models f that predict the reward of every action."""

@@ -1,0 +1,104 @@
+"""Ridge regression that is exact after every observation, with its predictive spread."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from melee.arrays import Floats
+from melee.compiled import implements
+from melee.learners.interface import correct, predict, spread
+from melee.learners.linear import dot, dot_row, quadratic_form
+
+MAX_EXACT_FEATURES = 150
+"""Above this many features a round in O(d²) gets slow and the diagonal takes over (paper)."""
+
+
+class Ridge(NamedTuple):
+    """Exactly the least-squares fit with an L2 penalty, updated in O(D²)."""
+
+    weights: Floats  # (rows, D)
+    inverse: Floats  # (rows, D, D), the inverse of ridge·I + sum of weight·x x'
+    scratch: Floats  # (D,)
+
+    @classmethod
+    def start(cls, n_rows: int, n_inputs: int, ridge: float) -> "Ridge":
+        """Models that predict 0 everywhere."""
+        inverse = np.zeros((n_rows, n_inputs, n_inputs))
+        inverse[:, np.arange(n_inputs), np.arange(n_inputs)] = 1.0 / ridge
+        return cls(np.zeros((n_rows, n_inputs)), inverse, np.zeros(n_inputs))
+
+
+class DiagonalRidge(NamedTuple):
+    """Keeps only the diagonal of the information matrix: O(D) a round, for many features.
+
+    The spread ignores correlations between features, and the weights follow the error along
+    x scaled by that diagonal instead of solving for the joint minimum.
+    """
+
+    weights: Floats  # (rows, D)
+    information: Floats  # (rows, D), the diagonal of ridge·I + sum of weight·x x'
+
+    @classmethod
+    def start(cls, n_rows: int, n_inputs: int, ridge: float) -> "DiagonalRidge":
+        """Models that predict 0 everywhere."""
+        return cls(np.zeros((n_rows, n_inputs)), np.full((n_rows, n_inputs), ridge))
+
+
+@implements(predict, Ridge, DiagonalRidge)
+def ridge_predict(learner: Ridge, x: Floats, row: int) -> float:
+    """w·x."""
+    return dot_row(learner.weights, row, x)
+
+
+@implements(spread, Ridge)
+def ridge_spread(learner: Ridge, x: Floats, row: int) -> float:
+    """sqrt(x' A^-1 x)."""
+    return math.sqrt(max(quadratic_form(learner.inverse, row, x), 0.0))
+
+
+@implements(correct, Ridge)
+def ridge_correct(learner: Ridge, x: Floats, row: int, error: float, weight: float) -> None:
+    """Sherman-Morrison on the inverse, and the same gain on the weights.
+
+    With g = A^-1 x / (1/weight + x' A^-1 x): A^-1 -= g (A^-1 x)' and w += g·error, so no
+    round ever solves a linear system. Overwrites inverse and weights of this row.
+    """
+    n = x.shape[0]
+    inverse, weights, ax = learner.inverse, learner.weights, learner.scratch
+    ax[:] = 0.0
+    for j in range(n):
+        xj = x[j]
+        for i in range(n):
+            ax[i] += inverse[row, j, i] * xj
+    scale = 1.0 / (1.0 / weight + dot(x, ax))
+    for j in range(n):
+        gain = scale * ax[j]
+        for i in range(n):
+            inverse[row, j, i] -= gain * ax[i]
+        weights[row, j] += gain * error
+
+
+@implements(spread, DiagonalRidge)
+def diagonal_spread(learner: DiagonalRidge, x: Floats, row: int) -> float:
+    """sqrt(sum of x_i² / A_ii)."""
+    information = learner.information
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i] * x[i] / information[row, i]
+    return math.sqrt(total)
+
+
+@implements(correct, DiagonalRidge)
+def diagonal_correct(
+    learner: DiagonalRidge, x: Floats, row: int, error: float, weight: float
+) -> None:
+    """A step along x / diag(A), cut so that it cannot pass the target; then A grows."""
+    weights, information = learner.weights, learner.information
+    reach = 1.0 / weight
+    for i in range(x.shape[0]):
+        reach += x[i] * x[i] / information[row, i]
+    step = error / reach
+    for i in range(x.shape[0]):
+        weights[row, i] += step * x[i] / information[row, i]
+        information[row, i] += weight * x[i] * x[i]

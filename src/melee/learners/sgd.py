@@ -1,0 +1,106 @@
+"""Linear models fitted by one stochastic gradient step per observation.
+
+Squared loss predicts w·x; logistic loss predicts 1/(1 + exp(-w·x)). For both the gradient of
+the loss is (prediction - target)·x, so one update serves both.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from melee.arrays import Floats
+from melee.compiled import implements
+from melee.learners.interface import correct, predict
+from melee.learners.linear import dot, dot_row
+
+
+class Sgd(NamedTuple):
+    """Plain steps of a constant learning rate; for contexts that are scaled already."""
+
+    weights: Floats  # (rows, D)
+    learning_rate: float
+    logistic: bool
+
+    @classmethod
+    def start(cls, n_rows: int, n_inputs: int, learning_rate: float, logistic: bool) -> "Sgd":
+        """Models that predict 0 (squared loss) or 1/2 (logistic loss) everywhere."""
+        return cls(np.zeros((n_rows, n_inputs)), learning_rate, logistic)
+
+
+class AdaptiveSgd(NamedTuple):
+    """Steps that adapt to each feature's gradients and scale; for contexts as they come.
+
+    Normalized adaptive gradient (Ross, Mineiro and Langford, 2013): multiplying a feature by
+    any constant leaves the predictions as they were.
+    """
+
+    weights: Floats  # (rows, D)
+    squares: Floats  # (rows, D) sums of squared gradients
+    scales: Floats  # (rows, D) largest |x| so far
+    norms: Floats  # (rows, 2) observations, and the sum of their normalized squared lengths
+    learning_rate: float
+    logistic: bool
+
+    @classmethod
+    def start(
+        cls, n_rows: int, n_inputs: int, learning_rate: float, logistic: bool
+    ) -> "AdaptiveSgd":
+        """Models that predict 0 (squared loss) or 1/2 (logistic loss) everywhere."""
+        shape = (n_rows, n_inputs)
+        return cls(
+            np.zeros(shape),
+            np.zeros(shape),
+            np.zeros(shape),
+            np.zeros((n_rows, 2)),
+            learning_rate,
+            logistic,
+        )
+
+
+@implements(predict, Sgd, AdaptiveSgd)
+def sgd_predict(learner: Sgd, x: Floats, row: int) -> float:
+    """w·x, through the logistic function for logistic loss."""
+    z = dot_row(learner.weights, row, x)
+    if learner.logistic:
+        return 1.0 / (1.0 + math.exp(-min(max(z, -30.0), 30.0)))
+    return z
+
+
+@implements(correct, Sgd)
+def sgd_correct(learner: Sgd, x: Floats, row: int, error: float, weight: float) -> None:
+    """Add step·error·x to w, the step cut where it would carry the prediction past its target."""
+    weights = learner.weights
+    step = min(learner.learning_rate * weight, 1.0 / dot(x, x)) * error
+    for i in range(x.shape[0]):
+        weights[row, i] += step * x[i]
+
+
+@implements(correct, AdaptiveSgd)
+def adaptive_correct(
+    learner: AdaptiveSgd, x: Floats, row: int, error: float, weight: float
+) -> None:
+    """One normalized adaptive step; Algorithm 2 of Ross, Mineiro and Langford."""
+    w, squares, scales = learner.weights[row], learner.squares[row], learner.scales[row]
+    norms = learner.norms[row]
+    norms[0] += 1.0
+    for i in range(x.shape[0]):
+        size = abs(x[i])
+        if size > scales[i]:
+            w[i] *= scales[i] / size
+            scales[i] = size
+        if size > 0.0:
+            norms[1] += (x[i] / scales[i]) ** 2
+            squares[i] += (weight * error * x[i]) ** 2
+    if error == 0.0 or norms[1] == 0.0:
+        return
+    rate = learner.learning_rate * math.sqrt(norms[0] / norms[1])
+    # The step along x changes the prediction by `reach` times the error: never past the target.
+    reach = 0.0
+    for i in range(x.shape[0]):
+        if x[i] != 0.0:
+            reach += rate * weight * x[i] * x[i] / (scales[i] * math.sqrt(squares[i]))
+    rate *= weight * error * min(1.0, 1.0 / reach)
+    for i in range(x.shape[0]):
+        if x[i] != 0.0:
+            w[i] += rate * x[i] / (scales[i] * math.sqrt(squares[i]))
