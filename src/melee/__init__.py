@@ -1,0 +1,60 @@
+"""MELEE: contextual bandits that learned how to explore.
+
+>>> import melee
+>>> task = melee.rectangles(n_rows=500, bayes_error=0.1, seed=0)
+>>> run = melee.simulate(task, "linucb:alpha=0.1", seed=0)
+>>> run.mean_reward > 0.8
+True
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from melee.datasets import load_suite, read_table, rectangles
+    from melee.errors import DataError, InputError, MeleeError
+    from melee.explorers import EXPLORERS, parse
+    from melee.loop import Bandit, Decision, Run, simulate
+    from melee.preparation import Prepared, prepare
+    from melee.task import Task
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "EXPLORERS",
+    "Bandit",
+    "DataError",
+    "Decision",
+    "InputError",
+    "MeleeError",
+    "Prepared",
+    "Run",
+    "Task",
+    "load_suite",
+    "parse",
+    "prepare",
+    "read_table",
+    "rectangles",
+    "simulate",
+]
+
+_HOMES = {
+    "melee.datasets": ["load_suite", "read_table", "rectangles"],
+    "melee.errors": ["DataError", "InputError", "MeleeError"],
+    "melee.explorers": ["EXPLORERS", "parse"],
+    "melee.loop": ["Bandit", "Decision", "Run", "simulate"],
+    "melee.preparation": ["Prepared", "prepare"],
+    "melee.task": ["Task"],
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: `import melee` itself costs nothing."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'melee' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

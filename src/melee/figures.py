@@ -1,0 +1,59 @@
+"""Figures, as files: PNG or SVG, by the ending of their name."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from melee.arrays import Floats
+from melee.errors import InputError
+
+COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"]
+"""Okabe and Ito's palette: told apart by everyone, in print too."""
+
+
+def check_path(path: Path) -> Path:
+    """The path, if a figure can be written there; asked before any work is done for it."""
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise InputError(f"cannot draw {path}: figures end in .png or .svg; rename it")
+    if not path.parent.is_dir():
+        raise InputError(f"cannot draw {path}: there is no directory {path.parent}; make it first")
+    return path
+
+
+def learning_curves(curves: Mapping[str, Floats], path: Path, *, title: str) -> None:
+    """Draw the mean reward up to each round, one line per name, on a logarithmic axis."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    ends = []
+    for i, (name, curve) in enumerate(curves.items()):
+        points = np.unique(np.geomspace(1, len(curve), 400).astype(int))
+        color = COLORS[i % len(COLORS)]
+        axes.plot(points, curve[points - 1], color=color, linewidth=1.6, label=name)
+        ends.append((float(curve[-1]), name, color))
+    axes.set_xscale("log")
+    axes.set_ylim(0.0, 1.02)
+    axes.set_xlabel("round (logarithmic)")
+    axes.set_ylabel("mean reward so far")
+    axes.set_title(title, loc="left", fontsize=11)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.legend(frameon=False, fontsize=9)
+    figure.savefig(path, dpi=160)
+
+
+def sparkline(curve: Floats, width: int = 60) -> str:
+    """A curve in one line of text, from 0 (lowest block) to 1 (highest).
+
+    >>> sparkline(np.linspace(0, 1, 8), width=8)
+    '▁▂▃▄▅▆▇█'
+    """
+    blocks = "▁▂▃▄▅▆▇█"
+    points = np.unique(np.linspace(0, len(curve) - 1, width).astype(int))
+    return "".join(
+        blocks[min(int(value * len(blocks)), len(blocks) - 1)] for value in curve[points]
+    )
