@@ -1,0 +1,57 @@
+"""What all tests share: where compiled kernels are kept, how Hypothesis runs, small tasks."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).parent.parent
+
+
+def _hash_of_sources() -> str:
+    digest = hashlib.sha1()
+    for path in sorted((ROOT / "src" / "melee").rglob("*.py")):
+        digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+# Before Numba is imported, which reads it once. Its cache notices edits only in the caller's
+# own file, so every state of the sources has a directory of its own.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / _hash_of_sources()))
+os.environ.setdefault("NUMBA_NRT_STATS", "1")  # counts what kernels allocate and free
+
+settings.register_profile("normal", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("thorough", deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "normal"))
+
+
+@pytest.fixture(scope="session")
+def easy_task():
+    """Three well separated blobs in the plane."""
+    from tests.tasks import blobs
+
+    return blobs(400, n_actions=3, n_features=2, seed=0)
+
+
+@pytest.fixture(scope="session")
+def hard_task():
+    """Five overlapping classes, graded rewards, four features of unlike scales."""
+    from tests.tasks import graded
+
+    return graded(360, n_actions=5, n_features=4, seed=1)
+
+
+@pytest.fixture(scope="session")
+def easy(easy_task):
+    from melee.preparation import prepare
+
+    return prepare(easy_task, seed=3)
+
+
+@pytest.fixture(scope="session")
+def hard(hard_task):
+    from melee.preparation import prepare
+
+    return prepare(hard_task, seed=4)

@@ -1,0 +1,468 @@
+"""Slow twins: every algorithm once more, from its definition, in plain NumPy and Python.
+
+Nothing here imports the package. Contexts come with their intercept.
+"""
+
+import itertools
+import math
+
+import numpy as np
+from scipy import optimize, stats
+
+MASK = (1 << 64) - 1
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+# --- randomness -------------------------------------------------------------------------------
+
+
+def scatter(z):
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return z ^ (z >> 31)
+
+
+class SplitMix:
+    """The numbers of one phase of one round."""
+
+    def __init__(self, key, t, phase):
+        self.position = scatter((key + scatter((2 * t + phase + GOLDEN) & MASK)) & MASK)
+
+    def uniform(self):
+        self.position = (self.position + GOLDEN) & MASK
+        return (scatter(self.position) >> 11) / 2**53
+
+    def poisson_1(self):
+        return int(stats.poisson(1).ppf(self.uniform()))
+
+
+# --- distributions ----------------------------------------------------------------------------
+
+
+def greedy(scores):
+    best = np.asarray(scores) == np.max(scores)
+    return best / best.sum()
+
+
+def mix_uniform(pmf, mass):
+    return (1 - mass) * np.asarray(pmf) + mass / len(pmf)
+
+
+def raise_to_floor(pmf, floor, everywhere):
+    """The q with q_a = max(floor, s·p_a) on the actions that may have mass; s by bisection."""
+    pmf = np.asarray(pmf)
+    may = np.full(len(pmf), True) if everywhere else pmf > 0
+
+    def raised(s):
+        return np.where(may, np.maximum(floor, s * pmf), 0.0)
+
+    if raised(0.0).sum() >= 1.0:
+        return raised(0.0) / raised(0.0).sum()
+    return raised(optimize.bisect(lambda s: raised(s).sum() - 1, 0, 1 + 1e-9, xtol=1e-15))
+
+
+def sample(pmf, u):
+    left = np.searchsorted(np.cumsum(pmf), u, side="right")
+    return int(min(left, np.flatnonzero(np.asarray(pmf) > 0)[-1]))
+
+
+def probability_of_largest(means, deviations):
+    """Each normal's density times the chance that all others are below, integrated finely."""
+    z = np.linspace(-9, 9, 200_001)
+    pmf = []
+    for a, (mean, deviation) in enumerate(zip(means, deviations, strict=True)):
+        others = [b for b in range(len(means)) if b != a]
+        f = stats.norm.pdf(z)
+        for b in others:
+            f = f * stats.norm.cdf((mean + deviation * z - means[b]) / deviations[b])
+        pmf.append(np.trapezoid(f, z))
+    return np.array(pmf)
+
+
+# --- learners ---------------------------------------------------------------------------------
+
+
+class Sgd:
+    """One linear model; a gradient step per observation that stops at the target."""
+
+    def __init__(self, n_inputs, rate, logistic=False):
+        self.w, self.rate, self.logistic = np.zeros(n_inputs), rate, logistic
+        self.n_steps = 0
+
+    def predict(self, x):
+        z = self.w @ x
+        return 1 / (1 + math.exp(-z)) if self.logistic else z
+
+    def learn(self, x, target, weight=1.0):
+        error = target - self.predict(x)
+        self.n_steps += 1
+        rate = self.rate / self.n_steps**0.25
+        self.w = self.w + min(rate * weight, 1 / (x @ x)) * error * x
+
+
+class AdaptiveSgd(Sgd):
+    """Ross, Mineiro and Langford (2013), Algorithm 2 (NAG), importance weight in the gradient.
+
+    Lines: rescale the weights to the new scales; predict; N and G; step along the gradient,
+    cut where it would carry the prediction past the target.
+    """
+
+    def __init__(self, n_inputs, rate, logistic=False):
+        super().__init__(n_inputs, rate, logistic)
+        self.G, self.s = np.zeros(n_inputs), np.zeros(n_inputs)
+        self.t = self.N = 0.0
+
+    def learn(self, x, target, weight=1.0):
+        self.t += 1
+        for i, size in enumerate(np.abs(x)):
+            if size > self.s[i]:
+                self.w[i] *= self.s[i] / size
+                self.s[i] = size
+        error = target - self.predict(x)
+        on = x != 0
+        self.N += ((x[on] / self.s[on]) ** 2).sum()
+        self.G += (weight * error * x) ** 2
+        if error == 0 or not on.any():
+            return
+        direction = np.zeros_like(x)
+        direction[on] = x[on] / (self.s[on] * np.sqrt(self.G[on]))
+        step = self.rate * math.sqrt(self.t / self.N) * weight
+        self.w += min(step, 1 / (direction @ x)) * error * direction
+
+
+class Ridge:
+    """Remembers all observations and solves from scratch whenever it is asked."""
+
+    def __init__(self, n_inputs, penalty):
+        self.X, self.y, self.weights = np.empty((0, n_inputs)), [], []
+        self.penalty = penalty
+
+    def learn(self, x, target, weight=1.0):
+        self.X = np.vstack([self.X, x])
+        self.y.append(target)
+        self.weights.append(weight)
+
+    def information(self):
+        return self.penalty * np.eye(self.X.shape[1]) + self.X.T @ np.diag(self.weights) @ self.X
+
+    def w(self):
+        return np.linalg.solve(self.information(), self.X.T @ np.multiply(self.weights, self.y))
+
+    def predict(self, x):
+        return x @ self.w()
+
+    def spread(self, x):
+        return math.sqrt(x @ np.linalg.solve(self.information(), x))
+
+
+class DiagonalRidge:
+    """w += error·(x/A)/(1/weight + x·(x/A)) with the diagonal A of the information."""
+
+    def __init__(self, n_inputs, penalty):
+        self.w, self.A = np.zeros(n_inputs), np.full(n_inputs, float(penalty))
+
+    def learn(self, x, target, weight=1.0):
+        gain = (x / self.A) / (1 / weight + x @ (x / self.A))
+        self.w = self.w + gain * (target - self.w @ x)
+        self.A = self.A + weight * x**2
+
+    def predict(self, x):
+        return self.w @ x
+
+    def spread(self, x):
+        return math.sqrt(x @ (x / self.A))
+
+
+# --- policy optimizers: (target, weight) per action, None where nothing is learned ------------
+
+
+def targets(optimizer, estimates, action, reward, p):
+    """`estimates` are the reward model's, which doubly robust alone looks at."""
+    chosen = np.arange(len(estimates)) == action
+    if optimizer == "direct":
+        return [(reward, 1.0) if c else None for c in chosen]
+    if optimizer == "mtr":
+        return [(reward, 1.0 / p) if c else None for c in chosen]
+    if optimizer == "ips":
+        return [(reward / p, 1.0) if c else (0.0, 1.0) for c in chosen]
+    pairs = zip(estimates, chosen, strict=True)
+    return [(f + (reward - f) / p, 1.0) if c else (f, 1.0) for f, c in pairs]
+
+
+class Optimizer:
+    """K models fitted by an optimizer; `model` makes one."""
+
+    def __init__(self, n_actions, model, optimizer="direct"):
+        self.models = [model() for _ in range(n_actions)]
+        self.estimators = [model() for _ in range(n_actions)]
+        self.optimizer = optimizer
+
+    def predict(self, x):
+        return np.array([m.predict(x) for m in self.models])
+
+    def learn(self, x, action, reward, p, times=1.0):
+        estimates = [m.predict(x) for m in self.estimators]
+        wanted = targets(self.optimizer, estimates, action, reward, p)
+        for model, pair in zip(self.models, wanted, strict=True):
+            if pair is not None:
+                model.learn(x, pair[0], pair[1] * times)
+        self.estimators[action].learn(x, reward, times)
+
+
+# --- explorers: pmf(x, t), learn(x, t, action, rewards, p) --------------------------------------
+
+
+class Twin:
+    """An explorer over SGD models; `key` is the first word of the run's random stream."""
+
+    def __init__(self, n_actions, n_inputs, key=0, rate=0.1, **settings):
+        self.n_actions, self.key = n_actions, key
+        self.new_model = lambda: Sgd(n_inputs, rate)
+        self.f = Optimizer(n_actions, self.new_model)
+        self.__dict__.update(settings)
+        self.begin()
+
+    def begin(self):
+        pass
+
+    def learn(self, x, t, action, rewards, p):
+        self.f.learn(x, action, rewards[action], p)
+
+
+class EpsilonGreedy(Twin):
+    epsilon: float
+
+    def pmf(self, x, t):
+        return mix_uniform(greedy(self.f.predict(x)), self.epsilon)
+
+
+class EpsilonDecreasing(Twin):
+    epsilon: float
+
+    def pmf(self, x, t):
+        return mix_uniform(greedy(self.f.predict(x)), self.epsilon / t)
+
+
+class Softmax(Twin):
+    temperature: float
+
+    def pmf(self, x, t):
+        weights = np.exp(self.f.predict(x) / self.temperature)
+        return weights / weights.sum()
+
+
+class SquareCb(Twin):
+    gamma: float
+
+    def pmf(self, x, t):
+        f = self.f.predict(x)
+        best = f == f.max()
+        pmf = np.where(best, 0, 1 / (self.n_actions + self.gamma * math.sqrt(t) * (f.max() - f)))
+        return pmf + best * (1 - pmf.sum()) / best.sum()
+
+
+class TauFirst(Twin):
+    exploring: int
+    stop: bool
+
+    def pmf(self, x, t):
+        if t <= self.exploring:
+            return np.full(self.n_actions, 1 / self.n_actions)
+        return greedy(self.f.predict(x))
+
+    def learn(self, x, t, action, rewards, p):
+        if t <= self.exploring or not self.stop:
+            self.f.learn(x, action, rewards[action], p)
+
+
+class EgEpsilonGreedy(Twin):
+    """Li et al. (2010), by joint probabilities of candidate and action."""
+
+    tau: float
+    beta: float
+    kappa: float
+    candidates = np.array([0.06, 0.11, 0.16, 0.21, 0.26, 0.31, 0.36, 0.41, 0.46, 0.51])
+
+    def begin(self):
+        self.w = [1.0] * 10
+        self.q = np.full(10, 0.1)
+
+    def joint(self, x):
+        """P(candidate, action), shape (10, K)."""
+        best = greedy(self.f.predict(x))
+        plays = [(1 - e) * best + e / self.n_actions for e in self.candidates]
+        return self.q[:, None] * np.array(plays)
+
+    def pmf(self, x, t):
+        return self.joint(x).sum(axis=0)
+
+    def learn(self, x, t, action, rewards, p):
+        given_action = self.joint(x)[:, action] / self.joint(x)[:, action].sum()
+        d = sample(given_action, SplitMix(self.key, t, phase=1).uniform())
+        for k in range(10):
+            r = rewards[action] if k == d else 0.0
+            self.w[k] *= math.exp(self.tau * (r + self.beta) / self.q[k])
+        self.q = (1 - self.kappa) * np.array(self.w) / sum(self.w) + self.kappa / 10
+        self.f.learn(x, action, rewards[action], p)
+
+
+class Cover(Twin):
+    policies: int
+    psi: float
+    everywhere = True
+
+    def begin(self):
+        self.others = [
+            [self.new_model() for _ in range(self.n_actions)] for _ in range(self.policies - 1)
+        ]
+
+    def choices(self, x):
+        """What each policy plays, policy 1 first, ties split."""
+        yield greedy(self.f.predict(x))
+        for models in self.others:
+            yield greedy([m.predict(x) for m in models])
+
+    def floor(self, t):
+        return min(1 / self.n_actions, 1 / math.sqrt(self.n_actions * t))
+
+    def pmf(self, x, t):
+        mass = sum(choice / self.policies for choice in self.choices(x))
+        return raise_to_floor(mass, self.floor(t), self.everywhere)
+
+    def learn(self, x, t, action, rewards, p):
+        m = self.floor(t)
+        estimates = self.f.predict(x)
+        estimates[action] += (rewards[action] - estimates[action]) / p
+        earlier = itertools.accumulate(choice / self.policies for choice in self.choices(x))
+        for q, models in zip(list(earlier)[:-1], self.others, strict=True):
+            for a, model in enumerate(models):
+                model.learn(x, estimates[a] + self.psi * m / max(q[a], m))
+        self.f.learn(x, action, rewards[action], p)
+
+
+class CoverNu(Cover):
+    everywhere = False
+
+
+class Bagging(Twin):
+    bags: int
+    greedify: bool
+
+    def begin(self):
+        self.all = [Optimizer(self.n_actions, self.new_model) for _ in range(self.bags)]
+
+    def pmf(self, x, t):
+        return sum(greedy(f.predict(x)) for f in self.all) / self.bags
+
+    def learn(self, x, t, action, rewards, p):
+        rng = SplitMix(self.key, t, phase=1)
+        for i, f in enumerate(self.all):
+            times = rng.poisson_1()
+            if i == 0 and self.greedify:
+                times = 1
+            if times:
+                f.learn(x, action, rewards[action], p, times)
+
+
+class Uniform(Twin):
+    def pmf(self, x, t):
+        return np.full(self.n_actions, 1 / self.n_actions)
+
+
+class RidgeTwin(Twin):
+    """An explorer over a ridge per action, by its means and spreads."""
+
+    def __init__(self, n_actions, n_inputs, key=0, ridge=0.1, **settings):
+        super().__init__(n_actions, n_inputs, key, **settings)
+        self.f = Optimizer(n_actions, lambda: Ridge(n_inputs, ridge))
+
+    def pmf(self, x, t):
+        means = self.f.predict(x)
+        # Equal in exact arithmetic, and so tied in the kernels, if equal in ten digits here.
+        spreads = np.array([m.spread(x) for m in self.f.models])
+        return self.choose(means.round(10), spreads.round(10), t)
+
+    def choose(self, means, spreads, t):
+        raise NotImplementedError
+
+
+class LinUcb(RidgeTwin):
+    alpha: float
+
+    def choose(self, means, spreads, t):
+        return greedy(means + self.alpha * spreads)
+
+
+class GatedUcb(RidgeTwin):
+    scale: float
+    power: float
+
+    def choose(self, means, spreads, t):
+        best = np.clip(means.max(), 0, 1)
+        return greedy(means + self.scale * (1 - best) ** self.power * spreads)
+
+
+class RegCb(RidgeTwin):
+    mellowness: float
+
+    def bounds(self, means, spreads, t):
+        beta = self.mellowness * math.log(self.n_actions * t)
+        width = math.sqrt(beta) * spreads
+        return np.clip(means - width, 0, 1), np.clip(means + width, 0, 1)
+
+
+class RegCbOpt(RegCb):
+    def choose(self, means, spreads, t):
+        return greedy(self.bounds(means, spreads, t)[1])
+
+
+class RegCbElim(RegCb):
+    def choose(self, means, spreads, t):
+        lower, upper = self.bounds(means, spreads, t)
+        left = upper >= lower.max()
+        return left / left.sum()
+
+
+class FullInformation(RidgeTwin):
+    def choose(self, means, spreads, t):
+        return greedy(means)
+
+    def learn(self, x, t, action, rewards, p):
+        for model, reward in zip(self.f.models, rewards, strict=True):
+            model.learn(x, reward)
+
+
+# --- preparation ------------------------------------------------------------------------------
+
+
+def scaled(train, rows, method):
+    """Rows scaled by the training rows' statistics, cut at ±5, over √d, with an intercept."""
+    if method == "standardize":
+        shift, size = train.mean(axis=0), train.std(axis=0)
+    else:
+        shift, size = train.min(axis=0), train.max(axis=0) - train.min(axis=0)
+    size = np.where(size <= 1e-12 * np.abs(train).max(axis=0), 1.0, size)
+    x = np.clip((rows - shift) / size, -5, 5) / math.sqrt(rows.shape[1])
+    return np.column_stack([x, np.ones(len(rows))])
+
+
+def cross_validation(contexts, rewards):
+    """{(method, rate): (reward lost, squared error)} over three folds of interleaved rows."""
+    fold = np.arange(len(contexts)) % 3
+    result = {}
+    for method in ("standardize", "minmax"):
+        for rate in (0.01, 0.03, 0.1, 0.3, 1.0):
+            earned = squared = 0.0
+            for held in range(3):
+                x = scaled(contexts[fold != held], contexts, method)
+                models = [Sgd(x.shape[1], rate) for _ in range(rewards.shape[1])]
+                for _ in range(5):
+                    for i in np.flatnonzero(fold != held):
+                        for a, model in enumerate(models):
+                            model.learn(x[i], rewards[i, a])
+                for i in np.flatnonzero(fold == held):
+                    f = np.array([m.predict(x[i]) for m in models])
+                    earned += rewards[i, f.argmax()]
+                    squared += ((rewards[i] - f) ** 2).sum()
+            result[method, rate] = (-earned, squared)
+    return result

@@ -1,0 +1,82 @@
+"""Small tasks, and what tests do with a bandit again and again."""
+
+import numpy as np
+
+from melee import compiled
+from melee.explorers.interface import reveal
+from melee.loop import Bandit
+from melee.preparation import prepare, scale_row
+from melee.task import Task
+
+
+def blobs(n_rows, *, n_actions, n_features, seed, distance=6.0):
+    """One round blob per action, centres well apart; reward 1 for the blob's own action."""
+    rng = np.random.default_rng(seed)
+    if n_features == 1:
+        centres = distance * np.arange(n_actions)[:, None]
+    else:  # on a circle in the first two, so that one linear model per action is enough
+        angles = np.arange(n_actions) * 2 * np.pi / n_actions
+        centres = np.zeros((n_actions, n_features))
+        centres[:, :2] = distance * np.column_stack([np.cos(angles), np.sin(angles)])
+    labels = np.concatenate([np.arange(n_actions), rng.integers(n_actions, size=n_rows)])[:n_rows]
+    rng.shuffle(labels)
+    contexts = centres[labels] + rng.normal(size=(n_rows, n_features))
+    return Task("blobs", contexts, np.eye(n_actions)[labels])
+
+
+def graded(n_rows, *, n_actions, n_features, seed):
+    """Rewards between 0 and 1 from a random linear model, features of very unlike scales."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n_rows, n_features))
+    signal = x @ rng.normal(size=(n_features, n_actions)) + rng.normal(size=(n_rows, n_actions))
+    return Task("graded", x * 10.0 ** rng.integers(-3, 4, n_features), 1 / (1 + np.exp(-signal)))
+
+
+def arrays_of(state):
+    """All arrays of a state, however deep."""
+    if isinstance(state, np.ndarray):
+        return [state]
+    if isinstance(state, tuple):
+        return [array for part in state for array in arrays_of(part)]
+    return []
+
+
+def copies_of(state):
+    return [array.copy() for array in arrays_of(state)]
+
+
+def restore(state, copies):
+    for array, copy in zip(arrays_of(state), copies, strict=True):
+        array[...] = copy
+
+
+def sees_every_reward(bandit):
+    """Whether this explorer has a way of its own to learn from all actions' rewards."""
+    return type(bandit._state) in compiled._IMPLEMENTATIONS[reveal]
+
+
+def absorb(bandit: Bandit, x, action, rewards, probability):
+    """One simulated round, through `reveal` only where the explorer looks at all rewards."""
+    if sees_every_reward(bandit):
+        bandit.reveal(x, action, rewards, probability)
+    else:
+        bandit.learn(x, action, float(rewards[action]), probability)
+
+
+def trained(spec, *, n_rounds=40, n_actions=4, n_features=3, seed=0):
+    """A bandit that has been through some rounds of a task, and a context to ask it about."""
+    task = graded(n_rounds + 31, n_actions=n_actions, n_features=n_features, seed=seed)
+    prepared = prepare(task, seed=seed)
+    bandit = Bandit.for_prepared(prepared, spec, seed=seed)
+    for row in prepared.order[:n_rounds]:
+        x = task.contexts[row]
+        action, probability = bandit.act(x)
+        absorb(bandit, x, action, task.rewards[row], probability)
+    return bandit, task.contexts[prepared.order[-1]]
+
+
+def inputs(bandit: Bandit, x):
+    """What the bandit's learner sees of a context."""
+    scaled = np.empty(len(x) + 1)
+    scale_row(bandit._scaling, np.array(x), scaled)
+    return scaled

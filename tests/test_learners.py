@@ -1,0 +1,271 @@
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from tests import naive
+from tests.tasks import arrays_of
+
+from melee.learners.interface import correct, predict, spread
+from melee.learners.linear import dot, dot_row, quadratic_form
+from melee.learners.ridge import DiagonalRidge, Ridge
+from melee.learners.sgd import AdaptiveSgd, Sgd
+
+D = 5
+ROW = 1  # of the three models in every learner here; the others must stay as they are
+
+
+def new(kind, setting=0.1, logistic=False):
+    """A learner of three models and its slow twin."""
+    if kind in (Ridge, DiagonalRidge):
+        return kind.start(3, D, setting), getattr(naive, kind.__name__)(D, setting)
+    return kind.start(3, D, setting, logistic), getattr(naive, kind.__name__)(D, setting, logistic)
+
+
+def learn(learner, x, target, weight=1.0, row=ROW):
+    correct(learner, x, row, target - predict(learner, x, row), weight)
+
+
+def rounds(n, seed=0, size=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D)) * size
+    X[rng.random((n, D)) < 0.1] = 0.0
+    X[:, -1] = 1.0
+    targets = np.clip(0.5 + 0.2 * X[:, 0] - 0.1 * X[:, 1] + 0.1 * rng.normal(size=n), 0, 1)
+    return list(zip(X, targets, rng.choice([0.5, 1.0, 1.0, 3.0], n), strict=True))
+
+
+numbers = st.floats(-5, 5).map(lambda v: round(v, 3))
+contexts = st.lists(numbers, min_size=D - 1, max_size=D - 1).map(lambda v: np.array([*v, 1.0]))
+
+
+# --- sums of products -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 16, 21])
+def test_sums_of_products_agree_with_numpy(n):
+    rng = np.random.default_rng(n)
+    a, b, rows = rng.normal(size=n), rng.normal(size=n), rng.normal(size=(3, n))
+    blocks = rng.normal(size=(2, n, n))
+    blocks += blocks.transpose(0, 2, 1)
+    assert_allclose(dot(a, b), a @ b, rtol=1e-12, atol=1e-14)
+    assert_allclose(quadratic_form(blocks, 1, a), a @ blocks[1] @ a, rtol=1e-11, atol=1e-13)
+    for row in range(3):
+        assert dot_row(rows, row, b) == dot(rows[row].copy(), b)
+
+
+# --- every learner ------------------------------------------------------------------------------
+
+ALL = [
+    pytest.param(Sgd, 0.1, False, id="sgd"),
+    pytest.param(Sgd, 0.5, True, id="sgd logistic"),
+    pytest.param(AdaptiveSgd, 0.1, False, id="adaptive"),
+    pytest.param(AdaptiveSgd, 0.5, True, id="adaptive logistic"),
+    pytest.param(Ridge, 0.1, False, id="ridge"),
+    pytest.param(DiagonalRidge, 0.1, False, id="diagonal"),
+]
+
+
+@pytest.mark.parametrize(("kind", "setting", "logistic"), ALL)
+def test_predictions_follow_the_definition_round_by_round(kind, setting, logistic):
+    learner, twin = new(kind, setting, logistic)
+    for x, target, weight in rounds(80):
+        assert_allclose(predict(learner, x, ROW), twin.predict(x), atol=1e-9)
+        if kind in (Ridge, DiagonalRidge):
+            assert_allclose(spread(learner, x, ROW), twin.spread(x), rtol=1e-8)
+        learn(learner, x, target, weight)
+        twin.learn(x, target, weight)
+
+
+@pytest.mark.parametrize(("kind", "setting", "logistic"), ALL)
+def test_one_model_learns_and_the_others_stay_as_they_are(kind, setting, logistic):
+    learner, _ = new(kind, setting, logistic)
+    fresh, _ = new(kind, setting, logistic)
+    for x, target, weight in rounds(20):
+        learn(learner, x, target, weight)
+    changed = False
+    for array, start in zip(arrays_of(learner), arrays_of(fresh), strict=True):
+        if array.shape[0] == 3:
+            assert (array[[0, 2]] == start[[0, 2]]).all()
+            changed |= bool((array[ROW] != start[ROW]).any())
+    assert changed
+
+
+@pytest.mark.parametrize(("kind", "setting", "logistic"), ALL)
+def test_predictions_come_close_to_the_targets(kind, setting, logistic):
+    learner, _ = new(kind, setting, logistic)
+    errors, untrained = [], []
+    for x, target, _ in rounds(600):
+        errors.append(abs(predict(learner, x, ROW) - target))
+        untrained.append(abs(predict(learner, x, 0) - target))
+        learn(learner, x, target)
+    assert np.mean(errors[-200:]) < 0.15
+    assert np.mean(errors[-200:]) < 0.6 * np.mean(untrained[-200:])
+
+
+def copied(learner):
+    return {k: v.copy() for k, v in learner._asdict().items() if isinstance(v, np.ndarray)}
+
+
+def rescaled(learner, x):
+    """The prediction after an adaptive learner has met the sizes in x, before its step."""
+    size = np.maximum(np.abs(x), 1e-300)
+    learner.weights[ROW] *= np.minimum(1.0, learner.scales[ROW] / size)
+    np.maximum(learner.scales[ROW], np.abs(x), out=learner.scales[ROW])
+    return predict(learner, x, ROW)
+
+
+@pytest.mark.parametrize(("kind", "setting", "logistic"), ALL)
+@given(data=st.data())
+def test_a_step_never_passes_the_target(kind, setting, logistic, data):
+    learner, _ = new(kind, setting, logistic)
+    size = st.sampled_from([0.01, 1.0, 100.0])
+    for _ in range(4):
+        x = data.draw(contexts) * data.draw(size)
+        target, weight = data.draw(st.floats(0, 1)), data.draw(st.sampled_from([0.1, 1.0, 100.0]))
+        error = target - predict(learner, x, ROW)
+        before = predict(learner, x, ROW)
+        if kind is AdaptiveSgd:
+            before = rescaled(learner._replace(**copied(learner)), x)
+        correct(learner, x, ROW, error, weight)
+        after = predict(learner, x, ROW)
+        low, high = min(before, target), max(before, target)
+        slack = 1e-6 * (1 + abs(before))
+        assert low - slack <= after <= high + slack
+
+
+@pytest.mark.parametrize(("kind", "setting", "logistic"), ALL)
+@pytest.mark.parametrize("size", [1e-170, 1e-8, 1e8, 1e150])
+def test_predictions_stay_finite_whatever_the_size_of_the_inputs(kind, setting, logistic, size):
+    learner, _ = new(kind, setting, logistic)
+    for x, target, weight in rounds(30):
+        learn(learner, np.append(x[:-1] * size, 1.0), target, weight)
+        learn(learner, x, target, weight)
+    for array in arrays_of(learner):
+        assert np.isfinite(array).all()
+    for x, *_ in rounds(5, seed=1):
+        assert np.isfinite(predict(learner, x, ROW))
+        assert np.isfinite(predict(learner, np.append(x[:-1] * size, 1.0), ROW))
+        if kind in (Ridge, DiagonalRidge):
+            assert np.isfinite(spread(learner, x, ROW))
+
+
+@pytest.mark.parametrize(("kind", "setting", "logistic"), ALL)
+def test_memory_does_not_grow_with_rounds(kind, setting, logistic):
+    learner, _ = new(kind, setting, logistic)
+    arrays = [(id(a), a.shape) for a in arrays_of(learner)]
+    for x, target, weight in rounds(300):
+        learn(learner, x, target, weight)
+    assert [(id(a), a.shape) for a in arrays_of(learner)] == arrays
+
+
+# --- steps that adapt -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("logistic", [False, True])
+@pytest.mark.parametrize("factor", [1e6, 1e-6])
+def test_adaptive_steps_do_not_see_the_scale_of_a_feature(factor, logistic):
+    as_is, _ = new(AdaptiveSgd, 0.3, logistic)
+    rescaled, _ = new(AdaptiveSgd, 0.3, logistic)
+    for x, target, weight in rounds(200):
+        y = x.copy()
+        y[2] *= factor
+        assert_allclose(predict(rescaled, y, ROW), predict(as_is, x, ROW), rtol=1e-9, atol=1e-12)
+        learn(as_is, x, target, weight)
+        learn(rescaled, y, target, weight)
+
+
+def test_a_plain_step_does_see_the_scale_of_a_feature():
+    as_is, rescaled = new(Sgd)[0], new(Sgd)[0]
+    for x, target, weight in rounds(50):
+        learn(as_is, x, target, weight)
+        learn(rescaled, x * [1, 1, 100, 1, 1], target, weight)
+    x = rounds(1, seed=1)[0][0]
+    assert abs(predict(rescaled, x * [1, 1, 100, 1, 1], ROW) - predict(as_is, x, ROW)) > 0.01
+
+
+@pytest.mark.parametrize("logistic", [False, True])
+def test_adaptive_steps_learn_from_badly_scaled_features(logistic):
+    learner, _ = new(AdaptiveSgd, 0.3, logistic)
+    scales, errors = np.array([1e6, 1e-6, 1e3, 1e-3, 1.0]), []
+    for x, target, _ in rounds(800):
+        errors.append(abs(predict(learner, x * scales, ROW) - target))
+        learn(learner, x * scales, target)
+    assert np.isfinite(errors).all()
+    assert np.mean(errors[-200:]) < 0.15
+
+
+def test_a_new_extreme_does_not_throw_an_adaptive_model_off():
+    learner, _ = new(AdaptiveSgd, 0.3)
+    for x, target, _ in rounds(200):
+        learn(learner, x, target)
+    x = np.array([50.0, 0.0, 0.0, 0.0, 1.0])
+    learn(learner, x, 0.7)
+    assert abs(predict(learner, x, ROW) - 0.7) < 1.0
+
+
+# --- ridge --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_rounds", [0, 1, 50, 2000])
+@pytest.mark.parametrize("penalty", [0.01, 0.1, 10.0])
+def test_ridge_agrees_with_solving_from_scratch(n_rounds, penalty):
+    learner, _ = new(Ridge, penalty)
+    history = rounds(n_rounds, seed=n_rounds)
+    for x, target, weight in history:
+        learn(learner, x, target, weight)
+    X, y, w = (np.array([h[i] for h in history]) for i in range(3))
+    X = X.reshape(-1, D)
+    information = penalty * np.eye(D) + (X.T * w) @ X
+    assert_allclose(
+        learner.weights[ROW], np.linalg.solve(information, X.T @ (w * y)), rtol=1e-7, atol=1e-9
+    )
+    assert_allclose(learner.inverse[ROW] @ information, np.eye(D), atol=1e-7)
+    for x, *_ in rounds(5, seed=99):
+        expected = np.sqrt(x @ np.linalg.inv(information) @ x)
+        assert_allclose(spread(learner, x, ROW), expected, rtol=1e-7)
+
+
+def test_a_weight_counts_like_as_many_observations():
+    once, thrice = new(Ridge)[0], new(Ridge)[0]
+    for x, target, _ in rounds(20):
+        learn(once, x, target, 3.0)
+        for _ in range(3):
+            learn(thrice, x, target)
+    assert_allclose(once.weights, thrice.weights, atol=1e-9)
+    assert_allclose(once.inverse, thrice.inverse, atol=1e-9)
+
+
+@given(
+    st.permutations(range(10)),
+    st.lists(st.tuples(contexts, st.floats(0, 1)), min_size=10, max_size=10),
+)
+def test_the_order_of_rounds_does_not_matter_to_ridge(order, history):
+    given_order, other_order = new(Ridge)[0], new(Ridge)[0]
+    for i, j in enumerate(order):
+        learn(given_order, *history[i])
+        learn(other_order, *history[j])
+    assert_allclose(given_order.weights, other_order.weights, atol=1e-8)
+    assert_allclose(given_order.inverse, other_order.inverse, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", [Ridge, DiagonalRidge])
+@given(st.lists(contexts, min_size=2, max_size=8), contexts)
+def test_spread_shrinks_with_every_observation(kind, history, x):
+    assume(np.abs(x).max() > 0)
+    learner, _ = new(kind)
+    last = spread(learner, x, ROW)
+    assert last == pytest.approx(np.linalg.norm(x) / np.sqrt(0.1))
+    for seen in history:
+        learn(learner, seen, 0.5)
+        now = spread(learner, x, ROW)
+        assert now <= last * (1 + 1e-9)
+        last = now
+
+
+def test_huge_inputs_leave_a_ridge_of_use():
+    learner, _ = new(Ridge)
+    for x, target, _ in rounds(200):
+        learn(learner, x * [1e8, 1, 1, 1, 1], target)
+    errors = [abs(predict(learner, x * [1e8, 1, 1, 1, 1], ROW) - y) for x, y, _ in rounds(100, 5)]
+    assert np.mean(errors) < 0.2

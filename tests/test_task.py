@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+
+from melee.errors import InputError
+from melee.task import Task
+
+X, R = np.arange(6.0).reshape(3, 2), np.eye(3)[:, :2]
+
+
+def test_a_task_knows_its_sizes_and_names():
+    task = Task("small", X, R)
+    assert (task.n_rows, task.n_features, task.n_actions) == (3, 2, 2)
+    assert task.feature_names == ("x0", "x1")
+    assert task.action_names == ("0", "1")
+    assert repr(task) == "Task('small', 3 rows, 2 features, 2 actions)"
+
+
+def test_arrays_are_copies_that_cannot_be_written_to():
+    given = X.copy()
+    task = Task("small", given, R)
+    given[0, 0] = 99.0
+    assert task.contexts[0, 0] == 0.0
+    for array in (task.contexts, task.rewards):
+        assert array.dtype == np.float64
+        assert array.flags.c_contiguous
+        with pytest.raises(ValueError, match="read-only"):
+            array[0, 0] = 1.0
+
+
+@pytest.mark.parametrize(
+    "given", [R.astype(np.float32), R.astype(np.int8), R > 0, R.tolist(), np.asfortranarray(R)]
+)
+def test_numbers_of_any_kind_are_taken(given):
+    rewards = Task("small", X, given).rewards
+    assert (rewards == R).all()
+    assert rewards.dtype == np.float64
+    assert rewards.flags.c_contiguous
+
+
+def test_labels_become_one_reward_per_row():
+    task = Task.from_labels("pets", X, ["dog", "cat", "dog"])
+    assert task.action_names == ("cat", "dog")
+    assert task.rewards.tolist() == [[0, 1], [1, 0], [0, 1]]
+
+
+def test_the_hash_is_of_what_is_played_and_not_of_names():
+    task = Task("small", X, R)
+    assert Task("other", X.tolist(), R, notes=["x"]).content_hash == task.content_hash
+    changed = X.copy()
+    changed[2, 1] += 1e-9
+    assert Task("small", changed, R).content_hash != task.content_hash
+    assert Task("small", X, R[:, ::-1]).content_hash != task.content_hash
+    assert Task("small", X.reshape(2, 3), R[:2]).content_hash != task.content_hash
+
+
+def holding(value, row, column, array):
+    array = array.copy()
+    array[row, column] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    ("contexts", "rewards", "sentence"),
+    [
+        (
+            holding(np.nan, 1, 0, X),
+            R,
+            r"task t: contexts hold nan at row 1, column 0; fill or drop",
+        ),
+        (holding(np.inf, 2, 1, X), R, r"contexts hold inf at row 2, column 1"),
+        (holding(-np.inf, 0, 0, X), R, r"contexts hold -inf at row 0, column 0"),
+        (holding(1e200, 1, 1, X), R, r"contexts hold 1e\+200 at row 1, column 1; .*1e100"),
+        (X, holding(np.nan, 2, 1, R), r"task t: rewards hold nan at row 2, column 1"),
+        (X, holding(1.5, 0, 0, R), r"rewards run from 0 to 1\.5; scale them into \[0, 1\] first"),
+        (X, holding(-0.1, 0, 0, R), r"rewards run from -0\.1 to 1; scale them"),
+        (X, R[:2], r"contexts have 3 rows and rewards have 2; give one row of rewards per"),
+        (X, R[:, :1], r"there is 1 action; a bandit needs at least 2 to choose from"),
+        (X[:0], R[:0], r"contexts have shape \(0, 2\); expected two dimensions, at least one row"),
+        (X[:, :0], R, r"contexts have shape \(3, 0\); .* at least one row and one column"),
+        (X.ravel(), R, r"contexts have shape \(6,\); expected two dimensions"),
+        (X[None], R, r"contexts have shape \(1, 3, 2\); expected two dimensions"),
+        (X, R[:, 0], r"rewards have shape \(3,\); expected two dimensions"),
+        ([["a", "b"]] * 3, R, r"contexts are not a matrix of numbers .*; encode text first"),
+        ([[1.0], [1.0, 2.0], [3.0]], R, r"contexts are not a matrix of numbers"),
+        (None, R, r"contexts (are not a matrix|have shape)"),
+    ],
+)
+def test_data_that_cannot_be_played_is_refused(contexts, rewards, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Task("t", contexts, rewards)
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        ({"feature_names": ["a"]}, r"1 feature_names for 2 columns; give one each"),
+        ({"action_names": ["a", "b", "c"]}, r"3 action_names for 2 columns; give one each"),
+    ],
+)
+def test_names_must_be_as_many_as_columns(names, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Task("t", X, R, **names)
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        (["a", "b"], r"contexts have 3 rows and rewards have 2"),
+        (["a", "a", "a"], r"there is 1 action"),
+        ([], r"rewards have shape \(0, 0\)"),
+        (["a", None, "b"], r"label"),
+        ([0.0, np.nan, 1.0], r"label"),
+    ],
+)
+def test_labels_that_cannot_be_played_are_refused(labels, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Task.from_labels("t", X, labels)
