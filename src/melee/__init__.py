@@ -10,6 +10,8 @@ True
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from melee.version import __version__
+
 if TYPE_CHECKING:
     from melee.datasets import load_suite, read_table, rectangles
     from melee.errors import DataError, InputError, MeleeError
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from melee.loop import Bandit, Decision, Run, simulate
     from melee.preparation import Prepared, prepare
     from melee.task import Task
-
-__version__ = "0.1.0"
 
 __all__ = [
     "EXPLORERS",
@@ -30,6 +30,7 @@ __all__ = [
     "Prepared",
     "Run",
     "Task",
+    "__version__",
     "load_suite",
     "parse",
     "prepare",
@@ -57,4 +58,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return __all__

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from melee.errors import InputError, MeleeError
@@ -55,20 +62,25 @@ def _root(
     pass
 
 
+def _progress() -> Progress:
+    """A bar on the error stream, so that results can be piped."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
 @app.command()
 def demo(
     seeds: Annotated[int, typer.Option(min=1, help="Runs per dataset, each in another order.")] = 3,
 ) -> None:
     """Compare all explorers on the datasets that come with scikit-learn."""
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with progress:
+    with _progress() as progress:
         step = progress.add_task("loading", total=None)
         from melee.demo import compare
         from melee.explorers import EXPLORERS
@@ -174,6 +186,82 @@ def _load(data: str, target: str | None) -> "Task":
     if data in BUNDLED and not Path(data).exists():
         return load_suite("bundled").entry(data).load()
     return read_table(data, target=target)
+
+
+@app.command()
+def train(
+    out_dir: Annotated[Path, typer.Option("--out", help="Directory for the policy.")],
+    preset: Annotated[str, typer.Option(help="paper.")] = "paper",
+    seed: Annotated[int, typer.Option(min=0, help="Of everything.")] = 0,
+    tasks: Annotated[int | None, typer.Option(min=1, help="Synthetic tasks, one a round.")] = None,
+    rows: Annotated[int | None, typer.Option(min=31, help="Rows of each task.")] = None,
+    features: Annotated[str, typer.Option(help="all, or probabilities (the ablation).")] = "all",
+    rollout: Annotated[str, typer.Option(help="expert, lookahead or policy.")] = "expert",
+    horizon: Annotated[int, typer.Option(min=0, help="Rounds of a policy roll-out.")] = 40,
+    every: Annotated[int, typer.Option(min=1, help="Record a state every so many rounds.")] = 1,
+    beta: Annotated[float, typer.Option(help="Share of the expert in the roll-in.")] = 0.0,
+) -> None:
+    """Train an exploration policy by imitation; run it again to continue after an interruption."""
+    from melee.errors import unknown
+
+    if preset != "paper":
+        raise unknown("preset", preset, ["paper"])
+    with _progress() as progress:
+        step = progress.add_task("compiling", total=None)
+        from melee.explorers.melee_paper import PER_ACTION, SCHEMA
+        from melee.meta.aggrevate import Training
+        from melee.meta.train import train as run
+
+        sizes = {"n_tasks": tasks, "n_rows": rows}
+        training = Training(
+            **{key: value for key, value in sizes.items() if value is not None},
+            features=features,
+            rollout=rollout,
+            horizon=horizon,
+            every=every,
+            beta=beta,
+            seed=seed,
+        )
+        progress.update(step, total=training.n_tasks)
+
+        def show(n: int, one: object) -> None:
+            validation = getattr(one, "validation", 0.0)
+            progress.update(step, completed=n, description=f"validation return {validation:.4f}")
+
+        try:
+            trained = run(training, out_dir, on_round=show)
+        except KeyboardInterrupt:
+            progress.stop()
+            done = int(progress.tasks[0].completed)
+            print(
+                f"melee: interrupted after {done} of {training.n_tasks} rounds, which are kept in "
+                f"{out_dir}; run the same command to go on",
+                file=sys.stderr,
+            )
+            raise typer.Exit(130) from None
+    import numpy as np
+
+    from melee import figures
+
+    returns = np.array([one.validation for one in trained.rounds])
+    table = Table(title="The returned policy", title_justify="left")
+    table.add_column("feature")
+    table.add_column("weight", justify="right")
+    for name, weight in zip(SCHEMA, trained.weights, strict=True):
+        table.add_row(name, f"{weight:+.4f}" if name in PER_ACTION else "same for all actions")
+    out.print(table)
+    span = float(np.ptp(returns)) or 1.0
+    line = figures.sparkline((returns - returns.min()) / span)
+    out.print(
+        f"validation return by round, {returns.min():.4f} to {returns.max():.4f}: {line}",
+        highlight=False,
+    )
+    out.print(
+        f"returned: round {trained.returned + 1} of {len(returns)}. "
+        f"Play it: melee simulate --explorer melee-paper:policy={out_dir} --data ...",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 @app.command()

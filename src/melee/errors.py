@@ -5,6 +5,8 @@ it, the command line prints it and exits with 2: nobody has to read a traceback 
 was wrong with the input.
 """
 
+from typing import Any
+
 
 class MeleeError(Exception):
     """Anything that MELEE refuses to do, with the reason as its text."""
@@ -22,6 +24,14 @@ class UnknownNameError(InputError, KeyError):
     """A name is not in a registry; the sentence lists what exists."""
 
     __str__ = Exception.__str__  # KeyError would print the repr, quotes included
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """The value as an int, if it is a whole number of at least `least`."""
+    is_whole = hasattr(value, "__index__") and not isinstance(value, bool)
+    if not is_whole or value < least:
+        raise InputError(f"{name} is {value!r}; expected a whole number, at least {least}")
+    return int(value)
 
 
 def unknown(kind: str, given: str, known: list[str]) -> UnknownNameError:

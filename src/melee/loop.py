@@ -14,15 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from melee.arrays import Floats, Ints, Words
-from melee.compiled import kernel
+from melee.compiled import kernel, resolved
 from melee.distributions import sample
-from melee.errors import InputError
+from melee.errors import InputError, whole_number
 from melee.explorers import Explorer, Problem, parse
-from melee.explorers.base import DEFAULT_LEARNING_RATE
 from melee.explorers.interface import distribution, learn, reveal
-from melee.preparation import Prepared, Scaling, all_finite, prepare, scale_row
+from melee.preparation import Prepared, Scaling, prepare, scale_row, usable
 from melee.rng import ACT, LEARN, check_seed, start_round, stream, uniform
-from melee.task import Task
+from melee.task import LARGEST, Task
 
 
 class Decision(NamedTuple):
@@ -65,6 +64,10 @@ class Run:
         return np.cumsum(self.rewards) / np.arange(1, len(self.rewards) + 1)
 
 
+BLOCK = 32
+"""Rows that a pass fetches at once."""
+
+
 @kernel
 def play(
     explorer: Any,
@@ -72,32 +75,50 @@ def play(
     contexts: Floats,
     reward_table: Floats,
     order: Ints,
+    first: int,
     rng: Words,
     actions: Ints,
     rewards: Floats,
     probabilities: Floats,
 ) -> None:
-    """Play the rows named by `order`; overwrites the explorer's state and the last three."""
-    pmf = np.empty(reward_table.shape[1])
-    x = np.empty(contexts.shape[1] + 1)
-    for i in range(order.shape[0]):
-        t = i + 1
-        row = order[i]
-        scale_row(scaling, contexts[row], x)
-        start_round(rng, t, ACT)
-        distribution(explorer, x, t, rng, pmf)
-        action = sample(pmf, uniform(rng))
-        actions[i] = action
-        rewards[i] = reward_table[row, action]
-        probabilities[i] = pmf[action]
-        start_round(rng, t, LEARN)
-        reveal(explorer, x, t, rng, action, reward_table[row], pmf[action])
+    """Play the rows named by `order` after `first` rounds played before.
+
+    Overwrites the explorer's state and the last three.
+    """
+    n_actions, n_features = reward_table.shape[1], contexts.shape[1]
+    pmf = np.empty(n_actions)
+    x = np.empty(n_features + 1)
+    revealed = np.empty(n_actions)
+    # Rows in random order miss the processor's caches; fetched a block ahead, they wait for
+    # memory all at once instead of one after the other.
+    x_ahead = np.empty((BLOCK, n_features + 1))
+    rewards_ahead = np.empty((BLOCK, n_actions))
+    for start in range(0, order.shape[0], BLOCK):
+        stop = min(start + BLOCK, order.shape[0])
+        for i in range(start, stop):
+            scale_row(scaling, contexts[order[i]], x_ahead[i - start])
+            for a in range(n_actions):
+                rewards_ahead[i - start, a] = reward_table[order[i], a]
+        for i in range(start, stop):
+            t = first + i + 1
+            for j in range(n_features + 1):
+                x[j] = x_ahead[i - start, j]
+            for a in range(n_actions):
+                revealed[a] = rewards_ahead[i - start, a]
+            start_round(rng, t, ACT)
+            distribution(explorer, x, t, rng, pmf)
+            action = sample(pmf, uniform(rng))
+            actions[i] = action
+            rewards[i] = revealed[action]
+            probabilities[i] = pmf[action]
+            start_round(rng, t, LEARN)
+            reveal(explorer, x, t, rng, action, revealed, pmf[action])
 
 
 @kernel
 def act_row(explorer: Any, scaling: Scaling, raw: Floats, t: int, rng: Words, pmf: Floats) -> int:
-    """Fill pmf and draw an action for one raw context; -1 if it is not finite."""
-    if not all_finite(raw):
+    """Fill pmf and draw an action for one raw context; -1 if it is not usable."""
+    if not usable(raw):
         return -1
     x = np.empty(raw.shape[0] + 1)
     scale_row(scaling, raw, x)
@@ -117,8 +138,8 @@ def learn_row(
     reward: float,
     probability: float,
 ) -> bool:
-    """Absorb one round; False, with nothing changed, if the context is not finite."""
-    if not all_finite(raw):
+    """Absorb one round; False, with nothing changed, if the context is not usable."""
+    if not usable(raw):
         return False
     x = np.empty(raw.shape[0] + 1)
     scale_row(scaling, raw, x)
@@ -138,14 +159,21 @@ def reveal_row(
     rewards: Floats,
     probability: float,
 ) -> bool:
-    """Absorb one simulated round; False, with nothing changed, if the context is not finite."""
-    if not all_finite(raw):
+    """Absorb one simulated round; False, with nothing changed, if the context is not usable."""
+    if not usable(raw):
         return False
     x = np.empty(raw.shape[0] + 1)
     scale_row(scaling, raw, x)
     start_round(rng, t, LEARN)
     reveal(explorer, x, t, rng, action, rewards, probability)
     return True
+
+
+def problem_of(prepared: Prepared, n_rounds: int) -> Problem:
+    """What an explorer may know of a prepared task before its first round."""
+    task, rows = prepared.task, prepared.labelled
+    labelled = (prepared.inputs(rows), task.rewards[rows]) if len(rows) else None
+    return Problem(task.n_features, task.n_actions, n_rounds, prepared.learning_rate, labelled)
 
 
 def simulate(
@@ -177,15 +205,12 @@ def simulate(
     True
     """
     chosen = parse(explorer)
+    check_seed(seed)
+    if max_rounds is not None:
+        max_rounds = whole_number("max_rounds", max_rounds, 1)
     prepared = task if isinstance(task, Prepared) else prepare(task, seed=seed)
     order = prepared.order[:max_rounds]
-    problem = Problem(
-        n_features=prepared.task.n_features,
-        n_actions=prepared.task.n_actions,
-        n_rounds=len(order),
-        learning_rate=prepared.learning_rate,
-    )
-    state = chosen.start(problem)
+    state = chosen.start(problem_of(prepared, len(order)))
     actions = np.empty(len(order), np.int64)
     rewards, probabilities = np.empty(len(order)), np.empty(len(order))
     began = time.perf_counter()
@@ -195,6 +220,7 @@ def simulate(
         prepared.task.contexts,
         prepared.task.rewards,
         order,
+        0,
         stream(seed, "exploration"),
         actions,
         rewards,
@@ -207,7 +233,8 @@ def simulate(
 class Bandit:
     """An explorer played one row at a time: `act`, then `learn`.
 
-    Numbers in, numbers out, as fast as Python allows. Not for concurrent callers.
+    Numbers in, numbers out, as fast as Python allows; features are used as they come, and
+    `for_prepared` takes a task's scaling. Not for concurrent callers.
 
     Parameters
     ----------
@@ -219,8 +246,6 @@ class Bandit:
         Of the explorer's randomness.
     n_rounds
         The number of rounds to come, for explorers that plan by it.
-    scaling, learning_rate
-        From a preparation; by default features are used as they come.
 
     Examples
     --------
@@ -239,50 +264,53 @@ class Bandit:
         n_actions: int,
         seed: int = 0,
         n_rounds: int | None = None,
-        scaling: Scaling | None = None,
-        learning_rate: float = DEFAULT_LEARNING_RATE,
     ) -> None:
-        if n_features < 1 or n_actions < 2:
-            raise InputError(
-                f"a bandit of {n_features} features and {n_actions} actions; "
-                "expected at least 1 feature and 2 actions"
-            )
+        for value, least in [(n_features, 1), (n_actions, 2)]:
+            if not isinstance(value, int) or value < least:
+                raise InputError(
+                    f"a bandit of {n_features} features and {n_actions} actions; "
+                    "expected at least 1 feature and 2 actions"
+                )
+        if n_rounds is not None:
+            n_rounds = whole_number("n_rounds", n_rounds, 1)
+        problem = Problem(n_features, n_actions, n_rounds)
+        self._start(explorer, problem, Scaling.identity(n_features), seed)
+
+    def _start(
+        self, explorer: str | Explorer, problem: Problem, scaling: Scaling, seed: int
+    ) -> None:
         self.explorer = parse(explorer)
-        self.n_features = n_features
-        self.n_actions = n_actions
+        self.n_features, self.n_actions = problem.n_features, problem.n_actions
         self.seed = check_seed(seed)
         self.n_learned = 0
-        problem = Problem(n_features, n_actions, n_rounds, learning_rate)
         self._state = self.explorer.start(problem)
-        self._scaling = Scaling.identity(n_features) if scaling is None else scaling
+        self._scaling = scaling
         self._rng = stream(seed, "exploration")
-        self._raw = np.empty(n_features)
-        self._pmf = np.empty(n_actions)
+        self._raw = np.empty(self.n_features)
+        self._pmf = np.empty(self.n_actions)
+        shared = (self._state, self._scaling, self._raw, 1, self._rng)
+        self._act_row = resolved(act_row, *shared, self._pmf)
+        self._learn_row = resolved(learn_row, *shared, 0, 1.0, 1.0)
 
     @classmethod
     def for_prepared(
         cls, prepared: Prepared, explorer: str | Explorer, *, seed: int = 0
     ) -> "Bandit":
         """A bandit that stands where `simulate` would start; it takes the task's raw contexts."""
-        return cls(
-            explorer,
-            n_features=prepared.task.n_features,
-            n_actions=prepared.task.n_actions,
-            seed=seed,
-            n_rounds=prepared.n_rounds,
-            scaling=prepared.scaling,
-            learning_rate=prepared.learning_rate,
-        )
+        bandit = cls.__new__(cls)
+        problem = problem_of(prepared, prepared.n_rounds)
+        bandit._start(explorer, problem, prepared.scaling, seed)
+        return bandit
 
     def act(self, x: npt.ArrayLike) -> Decision:
         """Choose an action for a context."""
         self._take(x)
-        action = act_row(
+        action = self._act_row(
             self._state, self._scaling, self._raw, self.n_learned + 1, self._rng, self._pmf
         )
         if action < 0:
-            raise self._not_finite()
-        return Decision(action, float(self._pmf[action]))
+            raise self._unusable()
+        return Decision(action, self._pmf.item(action))
 
     def pmf(self, x: npt.ArrayLike) -> Floats:
         """The probability of every action in a context; draws nothing, changes nothing."""
@@ -292,20 +320,20 @@ class Bandit:
     def learn(self, x: npt.ArrayLike, action: int, reward: float, probability: float) -> None:
         """Absorb one round: the action taken for x, its reward, its logged probability."""
         self._check(action, probability)
-        if not 0.0 <= reward <= 1.0:
+        if not _within_unit(reward):
             raise InputError(f"reward is {reward!r}; expected a number in [0, 1]: scale it first")
         self._take(x)
-        if not learn_row(
+        if not self._learn_row(
             self._state,
             self._scaling,
             self._raw,
             self.n_learned + 1,
             self._rng,
-            action,
+            int(action),
             float(reward),
             float(probability),
         ):
-            raise self._not_finite()
+            raise self._unusable()
         self.n_learned += 1
 
     def reveal(
@@ -316,7 +344,10 @@ class Bandit:
         Bandits look at the chosen action's alone; `full-information` learns from all.
         """
         self._check(action, probability)
-        table = np.array(rewards, dtype=np.float64)
+        try:
+            table = np.array(rewards, dtype=np.float64)
+        except (TypeError, ValueError):
+            table = np.array(np.nan)
         if table.shape != (self.n_actions,) or not ((table >= 0.0) & (table <= 1.0)).all():
             raise InputError(
                 f"rewards are {rewards!r}; expected {self.n_actions} numbers in [0, 1]"
@@ -332,22 +363,26 @@ class Bandit:
             table,
             float(probability),
         ):
-            raise self._not_finite()
+            raise self._unusable()
         self.n_learned += 1
 
     def _check(self, action: int, probability: float) -> None:
-        if not isinstance(action, int | np.integer) or not 0 <= action < self.n_actions:
+        is_whole = isinstance(action, int | np.integer) and not isinstance(action, bool)
+        if not is_whole or not 0 <= action < self.n_actions:
             raise InputError(
                 f"action {action!r} does not exist: "
                 f"there are {self.n_actions} actions, 0 to {self.n_actions - 1}"
             )
-        if not 0.0 < probability <= 1.0:
+        if not _within_unit(probability) or probability == 0.0:
             raise InputError(
                 f"probability is {probability!r}; expected a number in (0, 1], "
                 "the one that was logged when the action was chosen"
             )
 
     def _take(self, x: npt.ArrayLike) -> None:
+        if type(x) is np.ndarray and x.dtype == np.float64 and x.shape == self._raw.shape:
+            self._raw[:] = x
+            return
         try:
             row = np.asarray(x, dtype=np.float64)
         except (TypeError, ValueError):
@@ -359,9 +394,17 @@ class Bandit:
             )
         self._raw[:] = row
 
-    def _not_finite(self) -> InputError:
-        index = int(np.flatnonzero(~np.isfinite(self._raw))[0])
+    def _unusable(self) -> InputError:
+        index = int(np.flatnonzero(~(np.abs(self._raw) <= LARGEST))[0])
         return InputError(
-            f"the context holds {self._raw[index]} at position {index}; "
-            "expected finite numbers: fill missing values first"
+            f"the context holds {self._raw[index]} at position {index}; expected finite numbers: "
+            "fill missing values, and keep within ±1e100"
         )
+
+
+def _within_unit(value: Any) -> bool:
+    """Whether a value is a number in [0, 1]."""
+    try:
+        return 0.0 <= float(value) <= 1.0 and not isinstance(value, str)
+    except (TypeError, ValueError):
+        return False

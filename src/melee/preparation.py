@@ -14,11 +14,11 @@ import numpy as np
 
 from melee.arrays import Floats, Ints
 from melee.compiled import kernel
-from melee.errors import DataError, InputError
+from melee.errors import DataError, InputError, whole_number
 from melee.learners.interface import correct, predict
 from melee.learners.sgd import Sgd
 from melee.rng import generator
-from melee.task import Task
+from melee.task import LARGEST, Task
 
 N_LABELLED = 30
 N_FOLDS = 3
@@ -53,6 +53,7 @@ class Scaling(NamedTuple):
             shift, size = contexts.min(axis=0), np.ptp(contexts, axis=0)
         # Rounding leaves a constant column with a tiny spread that must not blow it up.
         constant = size <= 1e-12 * np.abs(contexts).max(axis=0)
+        shift = np.where(constant, contexts[0], shift)
         scale = 1.0 / np.where(constant, 1.0, size)
         return cls(np.array([shift, scale]), LIMIT, 1.0 / math.sqrt(contexts.shape[1]))
 
@@ -68,12 +69,12 @@ def scale_row(scaling: Scaling, raw: Floats, x: Floats) -> None:
 
 
 @kernel
-def all_finite(raw: Floats) -> bool:
-    """Whether every number is one."""
-    finite = True
+def usable(raw: Floats) -> bool:
+    """Whether every number is one, and not so large that its square would overflow."""
+    fine = True
     for value in raw:
-        finite &= math.isfinite(value)
-    return finite
+        fine &= abs(value) <= LARGEST
+    return fine
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,12 +134,14 @@ def prepare(
     >>> prepared.n_rounds, len(prepared.labelled)
     (170, 30)
     """
-    if n_labelled != 0 and n_labelled < N_FOLDS:
+    if not isinstance(task, Task):
+        raise InputError(f"task is {task!r}; expected a Task, as read_table makes one")
+    if not isinstance(n_labelled, int) or (n_labelled != 0 and n_labelled < N_FOLDS):
         raise InputError(
             f"n_labelled is {n_labelled}; expected 0, or at least {N_FOLDS} for cross-validation"
         )
-    if max_rounds is not None and max_rounds < 1:
-        raise InputError(f"max_rounds is {max_rounds}; expected at least 1")
+    if max_rounds is not None:
+        max_rounds = whole_number("max_rounds", max_rounds, 1)
     if task.n_rows <= n_labelled:
         raise DataError(
             f"dataset {task.name}: {n_labelled} rows are reserved for calibration but it has only "

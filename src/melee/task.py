@@ -12,6 +12,9 @@ import numpy.typing as npt
 from melee.arrays import Floats
 from melee.errors import InputError
 
+LARGEST = 1e100
+"""Contexts beyond this are refused: their squares would overflow."""
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -63,6 +66,12 @@ class Task:
     ) -> None:
         x = _matrix(name, "contexts", contexts)
         r = _matrix(name, "rewards", rewards)
+        if np.abs(x).max() > LARGEST:
+            row, column = (int(i) for i in np.argwhere(np.abs(x) > LARGEST)[0])
+            raise InputError(
+                f"task {name}: contexts hold {x[row, column]:g} at row {row}, column {column}; "
+                "expected numbers within ±1e100: rescale the column"
+            )
         if x.shape[0] != r.shape[0]:
             raise InputError(
                 f"task {name}: contexts have {x.shape[0]} rows and rewards have {r.shape[0]}; "
@@ -106,6 +115,12 @@ class Task:
         >>> Task.from_labels("pets", [[0.0], [1.0]], ["cat", "dog"]).action_names
         ('cat', 'dog')
         """
+        missing = [i for i, label in enumerate(labels) if label is None or label != label]
+        if missing:
+            raise InputError(
+                f"task {name}: the label of row {missing[0]} is {labels[missing[0]]}; "
+                "drop rows without a label first"
+            )
         classes, index = np.unique(np.asarray(labels), return_inverse=True)
         rewards = np.zeros((index.size, classes.size))
         rewards[np.arange(index.size), index.reshape(-1)] = 1.0

@@ -4,6 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from melee.arrays import Floats
 from melee.errors import InputError, unknown
 from melee.learners.ridge import MAX_EXACT_FEATURES, DiagonalRidge, Ridge
 from melee.learners.sgd import AdaptiveSgd, Sgd
@@ -21,6 +22,8 @@ class Problem:
     n_actions: int
     n_rounds: int | None = None
     learning_rate: float = DEFAULT_LEARNING_RATE
+    labelled: tuple[Floats, Floats] | None = None
+    """Inputs and rewards of labelled rows, for explorers that calibrate on them."""
 
     @property
     def n_inputs(self) -> int:
@@ -118,6 +121,16 @@ def flag(default: bool) -> Any:
 
 def _parse_flag(text: str) -> bool:
     return {"true": True, "false": False}[text.lower()]
+
+
+def text(default: str) -> Any:
+    """A dataclass field for a text without a colon, which would end it in a SPEC string."""
+
+    def check(owner: str, key: str, value: object) -> None:
+        if not isinstance(value, str) or not value or ":" in value:
+            raise InputError(f"{owner}: {key} is {value!r}; expected a text without a colon")
+
+    return dataclasses.field(default=default, metadata={"check": check, "parse": str})
 
 
 def choice(default: str, *options: str) -> Any:

@@ -4,11 +4,13 @@ import dataclasses
 
 from melee.errors import InputError, unknown
 from melee.explorers.bagging import Bagging
+from melee.explorers.banditron import Banditron, BanditronMelee
 from melee.explorers.base import Explorer
 from melee.explorers.cover import Cover, CoverNu
 from melee.explorers.eg_epsilon_greedy import EgEpsilonGreedy
 from melee.explorers.epsilon_greedy import EpsilonDecreasing, EpsilonGreedy
 from melee.explorers.full_information import FullInformation
+from melee.explorers.melee_paper import MeleePaper
 from melee.explorers.regcb import RegCbElim, RegCbOpt
 from melee.explorers.softmax import Softmax
 from melee.explorers.squarecb import SquareCb
@@ -34,6 +36,9 @@ _KINDS: list[type[Explorer]] = [
     Thompson,
     Softmax,
     FullInformation,
+    Banditron,
+    BanditronMelee,
+    MeleePaper,
 ]
 
 EXPLORERS = {kind.name: kind for kind in _KINDS}

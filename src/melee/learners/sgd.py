@@ -16,16 +16,21 @@ from melee.learners.linear import dot, dot_row
 
 
 class Sgd(NamedTuple):
-    """Plain steps of a constant learning rate; for contexts that are scaled already."""
+    """Plain steps for contexts that are scaled already.
+
+    A model's n-th step has the rate learning_rate / n^(1/4), scikit-learn's schedule for
+    regression: constant steps would never settle.
+    """
 
     weights: Floats  # (rows, D)
+    counts: Floats  # (rows,) steps so far
     learning_rate: float
     logistic: bool
 
     @classmethod
     def start(cls, n_rows: int, n_inputs: int, learning_rate: float, logistic: bool) -> "Sgd":
         """Models that predict 0 (squared loss) or 1/2 (logistic loss) everywhere."""
-        return cls(np.zeros((n_rows, n_inputs)), learning_rate, logistic)
+        return cls(np.zeros((n_rows, n_inputs)), np.zeros(n_rows), learning_rate, logistic)
 
 
 class AdaptiveSgd(NamedTuple):
@@ -71,7 +76,9 @@ def sgd_predict(learner: Sgd, x: Floats, row: int) -> float:
 def sgd_correct(learner: Sgd, x: Floats, row: int, error: float, weight: float) -> None:
     """Add step·error·x to w, the step cut where it would carry the prediction past its target."""
     weights = learner.weights
-    step = min(learner.learning_rate * weight, 1.0 / dot(x, x)) * error
+    learner.counts[row] += 1.0
+    rate = learner.learning_rate / math.sqrt(math.sqrt(learner.counts[row]))
+    step = min(rate * weight, 1.0 / dot(x, x)) * error
     for i in range(x.shape[0]):
         weights[row, i] += step * x[i]
 
@@ -84,12 +91,15 @@ def adaptive_correct(
     w, squares, scales = learner.weights[row], learner.squares[row], learner.scales[row]
     norms = learner.norms[row]
     norms[0] += 1.0
+    target = predict(learner, x, row) + error
     for i in range(x.shape[0]):
         size = abs(x[i])
         if size > scales[i]:
             w[i] *= scales[i] / size
             scales[i] = size
-        if size > 0.0:
+    error = target - predict(learner, x, row)  # new scales change what was predicted
+    for i in range(x.shape[0]):
+        if x[i] != 0.0:
             norms[1] += (x[i] / scales[i]) ** 2
             squares[i] += (weight * error * x[i]) ** 2
     if error == 0.0 or norms[1] == 0.0:
@@ -98,9 +108,9 @@ def adaptive_correct(
     # The step along x changes the prediction by `reach` times the error: never past the target.
     reach = 0.0
     for i in range(x.shape[0]):
-        if x[i] != 0.0:
+        if squares[i] > 0.0:
             reach += rate * weight * x[i] * x[i] / (scales[i] * math.sqrt(squares[i]))
-    rate *= weight * error * min(1.0, 1.0 / reach)
+    rate *= weight * error * (min(1.0, 1.0 / reach) if reach > 0.0 else 0.0)
     for i in range(x.shape[0]):
-        if x[i] != 0.0:
+        if squares[i] > 0.0:
             w[i] += rate * x[i] / (scales[i] * math.sqrt(squares[i]))

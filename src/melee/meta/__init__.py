@@ -1,0 +1,1 @@
+"""Learning how to explore: exploration policies trained by imitation on synthetic tasks."""

@@ -1,0 +1,180 @@
+"""Algorithm 1 of the paper: MELEE's training, by AggreVaTe.
+
+Each round n rolls the last policy π_{n-1} in on one more synthetic task, values every action in
+every state on the way, adds the states to the meta-dataset D, and fits π_n to all of D. D is
+aggregated over rounds (the paper's text), not reset (its line 2). Of π_1 … π_N the one with the
+highest mean reward on held-out synthetic tasks is returned.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from melee.arrays import Floats
+from melee.datasets.synthetic import rectangles
+from melee.errors import InputError, unknown
+from melee.explorers.melee_paper import SCHEMA, MeleePaper, PaperState
+from melee.loop import play, problem_of
+from melee.meta import learn
+from melee.meta.rollouts import KINDS, Examples, roll_in
+from melee.preparation import Prepared, prepare
+from melee.rng import check_seed, generator, stream
+
+PI_0: Floats = np.array([float(name == "predicted") for name in SCHEMA])
+"""Where training starts: play what f predicts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """The setting of a training; the defaults are the paper's.
+
+    Parameters
+    ----------
+    n_tasks, n_rows
+        Synthetic tasks, one per round of AggreVaTe, and the rows of each.
+    mu
+        Uniform exploration while rolling in.
+    beta
+        Probability of the expert's action while rolling in.
+    rollout, horizon, every
+        Kind of roll-out value; H, and how many rounds lie between recorded states, for `policy`.
+    features
+        `all`, or `probabilities` for the paper's ablation.
+    n_validation, n_validation_rows
+        Held-out synthetic tasks by which the returned policy is chosen.
+    seed
+        Of everything.
+    """
+
+    n_tasks: int = 82
+    n_rows: int = 3000
+    mu: float = 0.1
+    beta: float = 0.0
+    rollout: str = "expert"
+    horizon: int = 40
+    every: int = 1
+    features: str = "all"
+    n_validation: int = 20
+    n_validation_rows: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        if self.rollout not in KINDS:
+            raise unknown("rollout", self.rollout, list(KINDS))
+        if self.features not in learn.FEATURE_SETS:
+            raise unknown("features", self.features, list(learn.FEATURE_SETS))
+        for name in ("mu", "beta"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise InputError(f"{name} is {getattr(self, name)}; expected a number in [0, 1]")
+        least = {"n_tasks": 1, "n_rows": 31, "horizon": 0, "every": 1}
+        least |= {"n_validation": 1, "n_validation_rows": 31}
+        for name, low in least.items():
+            if getattr(self, name) < low:
+                raise InputError(f"{name} is {getattr(self, name)}; expected {low} or larger")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The setting for a manifest or a checkpoint."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What one round of AggreVaTe ends with: π_n, its setting, and its validation return."""
+
+    weights: Floats
+    setting: learn.Setting
+    validation: float
+
+
+def training_task(training: Training, n: int) -> Prepared:
+    """The n-th of the tasks S_1 … S_M, in an order of its own, its labelled rows set aside."""
+    source = int(generator(training.seed, "tasks").integers(2**31)) + n
+    task = rectangles(training.n_rows, seed=source)
+    return prepare(task, seed=int(generator(training.seed, "partition", n).integers(2**31)))
+
+
+def validation_tasks(training: Training) -> list[Prepared]:
+    """Held-out tasks of the same family."""
+    source = int(generator(training.seed, "validation").integers(2**31))
+    return [
+        prepare(rectangles(training.n_validation_rows, seed=source + i), seed=source + i)
+        for i in range(training.n_validation)
+    ]
+
+
+def start(weights: Floats, prepared: Prepared, mu: float) -> PaperState:
+    """A fresh state of the policy with these weights."""
+    return MeleePaper(mu=mu).start_with(weights, problem_of(prepared, prepared.n_rounds))
+
+
+def collect(training: Training, n: int, weights: Floats) -> Examples:
+    """Roll π_{n-1} in on task n: the examples of round n (lines 2 to 15)."""
+    prepared = training_task(training, n)
+    return roll_in(
+        start(weights, prepared, training.mu),
+        prepared,
+        kind=training.rollout,
+        beta=training.beta,
+        horizon=training.horizon,
+        every=training.every,
+        seed=training.seed,
+        names=(n,),
+    )
+
+
+def validate(weights: Floats, tasks: list[Prepared], seed: int) -> float:
+    """Mean reward of a policy, without extra exploration, over the held-out tasks."""
+    returns = []
+    for i, prepared in enumerate(tasks):
+        rewards = np.empty(prepared.n_rounds)
+        play(
+            start(weights, prepared, 0.0),
+            prepared.scaling,
+            prepared.task.contexts,
+            prepared.task.rewards,
+            prepared.order,
+            0,
+            stream(seed, "validation", i),
+            np.empty(prepared.n_rounds, np.int64),
+            rewards,
+            np.empty(prepared.n_rounds),
+        )
+        returns.append(rewards.mean())
+    return float(np.mean(returns))
+
+
+def aggrevate(training: Training, done: list[Round] | None = None) -> Iterator[Round]:
+    """Train; yields every round's policy as it is found.
+
+    Parameters
+    ----------
+    training
+        The setting.
+    done
+        The rounds of an earlier, interrupted training with the same setting. Their examples are
+        collected again, which is quick and gives the same ones, and training goes on from there.
+    """
+    rounds = list(done or [])
+    held_out = validation_tasks(training)
+    blocks = [
+        collect(training, n, rounds[n - 1].weights if n else PI_0) for n in range(len(rounds))
+    ]
+    while len(rounds) < training.n_tasks:
+        n = len(rounds)
+        blocks.append(collect(training, n, rounds[-1].weights if rounds else PI_0))
+        data = learn.Pairs.of(blocks, training.features)
+        # The setting is chosen again whenever D has doubled, and for the last policy.
+        again = (n + 1) & n == 0 or n + 1 == training.n_tasks
+        setting = learn.choose_setting(data, training.seed) if again else rounds[-1].setting
+        weights = learn.fit(data, setting, training.seed)
+        rounds.append(Round(weights, setting, validate(weights, held_out, training.seed)))
+        yield rounds[-1]
+
+
+def best(rounds: list[Round]) -> int:
+    """The round whose policy is returned: highest validation return, the latest of equals."""
+    return max(range(len(rounds)), key=lambda n: (rounds[n].validation, n))

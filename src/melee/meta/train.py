@@ -1,0 +1,156 @@
+"""Training as a job: checkpointed after every round, resumable, ending in a policy on disk."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from melee import artefact
+from melee.arrays import Floats
+from melee.errors import DataError
+from melee.explorers.melee_paper import PER_ACTION, SCHEMA
+from melee.meta.aggrevate import Round, Training, aggrevate, best, start, validation_tasks
+from melee.meta.learn import Setting
+from melee.meta.rollouts import roll_in
+from melee.version import __version__
+
+CHECKPOINT = "checkpoint.json"
+N_REFERENCE = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A finished training: the policies π_1 … π_N, which of them was returned, and where."""
+
+    rounds: list[Round]
+    returned: int
+    path: Path
+
+    @property
+    def weights(self) -> Floats:
+        """Of the returned policy."""
+        return self.rounds[self.returned].weights
+
+
+def train(
+    training: Training,
+    out: str | Path,
+    *,
+    on_round: Callable[[int, Round], None] | None = None,
+) -> Trained:
+    """Train a policy into a directory, or go on where an earlier call was interrupted.
+
+    Parameters
+    ----------
+    training
+        The setting; `Training()` is the paper's.
+    out
+        Directory of the policy. It holds a checkpoint of every round's policy, and at the end
+        the policy itself, which `melee-paper:policy=DIR` plays.
+    on_round
+        Called with the number of rounds done and the latest one, also for rounds that were
+        done before.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> tiny = Training(n_tasks=2, n_rows=80, n_validation=1, n_validation_rows=80)
+    >>> trained = train(tiny, tempfile.mkdtemp())
+    >>> len(trained.rounds)
+    2
+    """
+    path = Path(out)
+    rounds = _resume(path, training)
+    if on_round is not None:
+        for n, one in enumerate(rounds):
+            on_round(n + 1, one)
+    for one in aggrevate(training, rounds):
+        rounds.append(one)
+        _checkpoint(path, training, rounds)
+        if on_round is not None:
+            on_round(len(rounds), one)
+    returned = best(rounds)
+    trained = Trained(rounds, returned, path)
+    features = _reference_features(training, trained.weights)
+    artefact.save(
+        path,
+        kind="melee-paper",
+        schema=SCHEMA,
+        arrays={"weights": trained.weights},
+        training=training.as_dict()
+        | {"returned_round": returned + 1, "validation_return": rounds[returned].validation},
+        reference={"features": features, "scores": features @ trained.weights},
+    )
+    return trained
+
+
+def _reference_features(training: Training, weights: Floats) -> Floats:
+    """Features that the policy meets on a held-out task; shared ones are at their first value."""
+    prepared = validation_tasks(training)[0]
+    every = max(prepared.n_rounds // N_REFERENCE, 1)
+    state = start(weights, prepared, 0.0)
+    examples = roll_in(state, prepared, kind="expert", every=every, seed=training.seed)
+    met = examples.features[:N_REFERENCE]
+    shared = np.broadcast_to(np.array([0.5, 10.0]), (*met.shape[:2], len(SCHEMA) - len(PER_ACTION)))
+    return np.concatenate([met, shared], axis=2)
+
+
+def _checkpoint(path: Path, training: Training, rounds: list[Round]) -> None:
+    body = {
+        "melee_version": __version__,
+        "training": training.as_dict(),
+        "rounds": [
+            {
+                "weights": one.weights.tolist(),
+                "scaling": one.setting.scaling,
+                "learning_rate": one.setting.learning_rate,
+                "validation": one.validation,
+            }
+            for one in rounds
+        ],
+    }
+    path.mkdir(parents=True, exist_ok=True)
+    content = json.dumps({"sha256": _digest(body), **body}, indent=1)
+    artefact.write_atomically(path / CHECKPOINT, content.encode())
+
+
+def _digest(body: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def _resume(path: Path, training: Training) -> list[Round]:
+    """The rounds of an earlier call with this setting, if there was one."""
+    file = path / CHECKPOINT
+    if path.exists() and not path.is_dir():
+        raise DataError(f"{path}: a file; give a directory for the policy")
+    if not file.exists():
+        if path.exists() and any(path.iterdir()):
+            raise DataError(
+                f"{path}: it holds other files and no checkpoint of a training; "
+                "give a new or an empty directory"
+            )
+        return []
+    try:
+        body = json.loads(file.read_text(encoding="utf-8"))
+        damaged = body.pop("sha256") != _digest(body)
+    except (OSError, ValueError, TypeError, AttributeError, KeyError):
+        damaged = True
+    if damaged:
+        raise DataError(f"{file}: damaged; remove it to start this training again")
+    if body["training"] != training.as_dict() or body["melee_version"] != __version__:
+        raise DataError(
+            f"{file}: the checkpoint of a training with another setting or version; "
+            "give another directory, or remove it to start again"
+        )
+    return [
+        Round(
+            np.array(one["weights"]),
+            Setting(one["scaling"], one["learning_rate"]),
+            one["validation"],
+        )
+        for one in body["rounds"]
+    ]

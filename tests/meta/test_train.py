@@ -1,0 +1,181 @@
+"""Training as a job: it learns, resumes to the bit, and refuses what is not its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from tests.tasks import graded
+
+from melee.errors import DataError, InputError
+from melee.explorers.melee_paper import load_policy
+from melee.loop import simulate
+from melee.meta.aggrevate import PI_0, Training, aggrevate, best, collect, training_task, validate
+from melee.meta.train import CHECKPOINT, train
+from melee.preparation import prepare
+from melee.task import Task
+
+TINY = Training(n_tasks=5, n_rows=150, n_validation=2, n_validation_rows=100)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    return train(TINY, tmp_path_factory.mktemp("policies") / "tiny")
+
+
+def files(path):
+    return {name: (path / name).read_bytes() for name in ["weights.npz", "manifest.json"]}
+
+
+def test_the_same_seed_gives_the_same_policy_to_the_bit(trained, tmp_path):
+    train(TINY, tmp_path / "again")
+    assert files(tmp_path / "again") == files(trained.path)
+
+
+def test_another_seed_gives_another_policy(trained, tmp_path):
+    other = train(Training(**TINY.as_dict() | {"seed": 1}), tmp_path / "other")
+    assert not np.array_equal(other.weights, trained.weights)
+
+
+def test_the_trained_policy_is_played_as_it_was_trained(trained):
+    assert_array_equal(load_policy(str(trained.path)), trained.weights)
+    prepared = prepare(graded(100, n_actions=2, n_features=3, seed=1))
+    run = simulate(prepared, f"melee-paper:policy={trained.path}")
+    assert len(run.rewards) == 70
+
+
+def test_the_returned_policy_is_the_best_on_held_out_tasks(trained):
+    returns = [one.validation for one in trained.rounds]
+    assert returns[trained.returned] == max(returns)
+    assert len(returns) == TINY.n_tasks
+
+
+def test_the_meta_dataset_grows_by_one_task_a_round(monkeypatch):
+    from melee.meta import learn
+
+    sizes = []
+    of = learn.Pairs.of
+
+    def counted(blocks, kind):
+        sizes.append(len(blocks))
+        return of(blocks, kind)
+
+    monkeypatch.setattr(learn.Pairs, "of", counted)
+    list(aggrevate(TINY))
+    assert sizes == [1, 2, 3, 4, 5]
+
+
+def test_every_round_rolls_in_with_the_policy_before_it(trained):
+    again = collect(TINY, 3, trained.rounds[2].weights)
+    other = collect(TINY, 3, PI_0)
+    assert again.features.shape == other.features.shape == (120, 2, 5)
+    assert not np.array_equal(again.features, other.features)
+
+
+def test_tasks_differ_and_validation_is_held_out():
+    tasks = {training_task(TINY, n).task.content_hash for n in range(4)}
+    assert len(tasks) == 4
+
+
+@pytest.mark.parametrize("stop_after", [1, 3])
+def test_an_interrupted_training_goes_on_to_the_same_policy(trained, tmp_path, stop_after):
+    def interrupt(n, _):
+        if n == stop_after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(TINY, tmp_path / "p", on_round=interrupt)
+    assert not (tmp_path / "p" / "manifest.json").exists()
+    seen = []
+    train(TINY, tmp_path / "p", on_round=lambda n, _: seen.append(n))
+    assert seen == [1, 2, 3, 4, 5]
+    assert files(tmp_path / "p") == files(trained.path)
+
+
+def test_a_killed_training_goes_on_to_the_same_policy(trained, tmp_path):
+    code = (
+        "from melee.meta.train import *; from melee.meta.aggrevate import Training;"
+        f"train(Training(**{TINY.as_dict()!r}), {str(tmp_path / 'p')!r},"
+        " on_round=lambda n, _: __import__('time').sleep(0.4))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code])
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "p" / CHECKPOINT).exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    done = json.loads((tmp_path / "p" / CHECKPOINT).read_text())["rounds"]
+    assert 1 <= len(done) < 5
+    train(TINY, tmp_path / "p")
+    assert files(tmp_path / "p") == files(trained.path)
+
+
+def test_a_damaged_checkpoint_is_named(trained, tmp_path):
+    text = (trained.path / CHECKPOINT).read_text()
+    for broken in [text.replace("0.", "1.", 1), text[: len(text) // 2], "[]"]:
+        (tmp_path / CHECKPOINT).write_text(broken)
+        with pytest.raises(DataError, match=r"checkpoint\.json: damaged; remove it"):
+            train(TINY, tmp_path)
+
+
+def test_a_checkpoint_of_another_setting_is_not_continued(trained):
+    with pytest.raises(DataError, match="another setting or version"):
+        train(Training(**TINY.as_dict() | {"mu": 0.3}), trained.path)
+
+
+def test_a_directory_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(DataError, match="holds other files"):
+        train(TINY, tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"mu": 1.5}, "mu is 1.5"),
+        ({"beta": -0.1}, "beta is -0.1"),
+        ({"n_rows": 30}, "n_rows is 30; expected 31"),
+        ({"rollout": "oracle"}, "unknown rollout 'oracle'"),
+        ({"features": "most"}, "unknown features 'most'"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_settings_out_of_range_are_refused(change, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Training(**change)
+
+
+@pytest.mark.parametrize("rollout", ["lookahead", "policy"])
+def test_other_roll_outs_train_too(rollout, tmp_path):
+    setting = Training(
+        n_tasks=3, n_rows=130, rollout=rollout, every=10, horizon=10, n_validation=1,
+        n_validation_rows=80,
+    )  # fmt: skip
+    assert np.isfinite(train(setting, tmp_path / "p").weights).all()
+
+
+def trap(seed):
+    """Greedy is trapped: action 0 pays 0.4 at once and always, action 1 pays 1 on most contexts."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, size=(400, 1))
+    return Task("trap", x, np.column_stack([np.full(400, 0.4), (x[:, 0] > -0.6).astype(float)]))
+
+
+def test_training_learns_to_leave_a_trap_in_which_greedy_stays(monkeypatch):
+    from melee.meta import aggrevate as module
+
+    monkeypatch.setattr(module, "rectangles", lambda n_rows, seed: trap(seed))
+    setting = Training(n_tasks=4, n_rows=400, n_validation=12, n_validation_rows=400)
+    rounds = list(module.aggrevate(setting))
+    held_out = module.validation_tasks(setting)
+    learned = validate(rounds[best(rounds)].weights, held_out, seed=1)
+    greedy = validate(PI_0, held_out, seed=1)
+    assert greedy < 0.75  # half of the first draws fall into the trap for good
+    assert learned > 0.83  # and 0.88 is the most that can be had

@@ -1,0 +1,59 @@
+"""Slow twins of the paper's exploration features, from their definition."""
+
+import numpy as np
+from scipy import optimize
+from tests import naive
+
+
+def platt_probability(scores, labels, score):
+    """The Platt-scaled probability of `score`, fitted from scratch to scores and labels."""
+    n_positive, n_negative = labels.sum(), (1 - labels).sum()
+    targets = np.where(labels == 1, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+    if np.ptp(scores) < 1e-12:
+        return targets.mean()
+    mean, deviation = scores.mean(), scores.std()
+    z = (scores - mean) / deviation
+
+    def loss(w):
+        return np.sum(np.logaddexp(0, w[0] * z + w[1]) - targets * (w[0] * z + w[1]))
+
+    def gradient(w):
+        error = 1 / (1 + np.exp(-(w[0] * z + w[1]))) - targets
+        return np.array([error @ z, error.sum()])
+
+    w = optimize.minimize(loss, [0, 0], jac=gradient, method="BFGS", options={"gtol": 1e-10}).x
+    return 1 / (1 + np.exp(-(w[0] * (score - mean) / deviation + w[1])))
+
+
+def margin(predictions, a):
+    return predictions[a] - np.delete(predictions, a).max()
+
+
+def paper_features(history, x, labelled, labelled_rewards, rate):
+    """Φ(f_t, x_t, h_{t-1}) for a history of (x, action, reward), by the direct method."""
+    n_actions = labelled_rewards.shape[1]
+    f = naive.Optimizer(n_actions, lambda: naive.Sgd(len(x), rate))
+    for past, action, reward in history:
+        f.learn(past, action, reward, 1.0)
+    best = labelled_rewards == labelled_rewards.max(axis=1, keepdims=True)
+    on_labelled = np.array([f.predict(row) for row in labelled])
+    p = np.array(
+        [
+            platt_probability(
+                np.array([margin(row, a) for row in on_labelled]),
+                best[:, a].astype(float),
+                margin(f.predict(x), a),
+            )
+            for a in range(n_actions)
+        ]
+    )
+    p /= p.sum()
+    seen = [[r for _, a, r in history if a == k] for k in range(n_actions)]
+    return {
+        "probability": p,
+        "predicted": naive.greedy(f.predict(x)),
+        "count": [len(rewards) / max(len(history), 1) for rewards in seen],
+        "average": [np.mean(rewards) if rewards else 0 for rewards in seen],
+        "variance": [np.var(rewards) if rewards else 0 for rewards in seen],
+        "entropy": -sum(q * np.log(q) for q in p),
+    }
