@@ -1,0 +1,1 @@
+"""Measurements of speed, kept apart from the package and from its tests."""

@@ -1,0 +1,36 @@
+"""MELEE's side: a whole pass, and the same rows one at a time."""
+
+import time
+from typing import NamedTuple
+
+from melee.loop import Bandit, simulate
+from melee.preparation import Prepared
+
+
+class Timing(NamedTuple):
+    """How long the rows took, and what was earned on them."""
+
+    seconds: float
+    mean_reward: float
+
+
+def whole_pass(prepared: Prepared, spec: str) -> Timing:
+    """The compiled pass of `simulate`."""
+    run = simulate(prepared, spec, seed=0)
+    return Timing(run.seconds, run.mean_reward)
+
+
+def one_at_a_time(prepared: Prepared, spec: str) -> Timing:
+    """`act` and `learn` from Python, row by row; drawing the action is part of `act`."""
+    contexts = list(prepared.task.contexts[prepared.order])
+    rewards = prepared.task.rewards[prepared.order].tolist()
+    bandit = Bandit.for_prepared(prepared, spec, seed=0)
+    total = 0.0
+    began = time.perf_counter()
+    for x, row in zip(contexts, rewards, strict=True):
+        action, probability = bandit.act(x)
+        reward = row[action]
+        bandit.learn(x, action, reward, probability)
+        total += reward
+    seconds = time.perf_counter() - began
+    return Timing(seconds, total / len(rewards))
