@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy import optimize
+
 from tests import naive
 
 

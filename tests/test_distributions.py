@@ -4,10 +4,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
-from tests import naive
 
 from melee.distributions import greedy, mix_uniform, raise_to_floor, sample, vote
 from melee.rng import stream, uniform
+from tests import naive
 
 # Few distinct values, so that ties are common.
 scores = st.lists(

@@ -3,13 +3,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from tests import naive
-from tests.tasks import arrays_of
 
 from melee.learners.interface import correct, predict, spread
 from melee.learners.linear import dot, dot_row, quadratic_form
 from melee.learners.ridge import DiagonalRidge, Ridge
 from melee.learners.sgd import AdaptiveSgd, Sgd
+from tests import naive
+from tests.tasks import arrays_of
 
 D = 5
 ROW = 1  # of the three models in every learner here; the others must stay as they are

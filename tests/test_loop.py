@@ -3,11 +3,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from tests.tasks import arrays_of, copies_of
 
 from melee.errors import InputError, UnknownNameError
 from melee.loop import Bandit, learn_row, simulate
 from melee.preparation import prepare
+from tests.tasks import arrays_of, copies_of
 
 SPECS = ["epsilon-greedy:epsilon=0.3", "linucb", "cover"]
 X = [0.5, -1.0]

@@ -3,13 +3,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from tests import naive
-from tests.tasks import copies_of, restore
 
 from melee.learners.interface import correct, predict
 from melee.learners.ridge import Ridge
 from melee.learners.sgd import Sgd
 from melee.policy_optimizers import Direct, DoublyRobust, Ips, Multitask, fit
+from tests import naive
+from tests.tasks import copies_of, restore
 
 K, D = 4, 3
 KINDS = {"direct": Direct, "ips": Ips, "dr": DoublyRobust, "mtr": Multitask}

@@ -3,14 +3,14 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from tests import naive
-from tests.tasks import blobs, graded
 
 from melee.errors import DataError, InputError
 from melee.learners.sgd import Sgd
 from melee.loop import simulate
 from melee.preparation import LEARNING_RATES, Scaling, choose, held_out, prepare, scale_row
 from melee.task import Task
+from tests import naive
+from tests.tasks import blobs, graded
 
 METHODS = pytest.mark.parametrize("method", ["standardize", "minmax"])
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import stats
-from tests import naive
 
 from melee.errors import InputError
 from melee.rng import ACT, LEARN, check_seed, generator, poisson_1, start_round, stream, uniform
+from tests import naive
 
 words = st.integers(0, 2**64 - 1)
 rounds = st.integers(1, 2**40)

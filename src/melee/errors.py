@@ -28,9 +28,10 @@ class UnknownNameError(InputError, KeyError):
 
 def whole_number(name: str, value: Any, least: int) -> int:
     """The value as an int, if it is a whole number of at least `least`."""
+    bound = f"at least {least}" if least else "0 or larger"
     is_whole = hasattr(value, "__index__") and not isinstance(value, bool)
     if not is_whole or value < least:
-        raise InputError(f"{name} is {value!r}; expected a whole number, at least {least}")
+        raise InputError(f"{name} is {value!r}; expected a whole number, {bound}")
     return int(value)
 
 

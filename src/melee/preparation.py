@@ -136,7 +136,8 @@ def prepare(
     """
     if not isinstance(task, Task):
         raise InputError(f"task is {task!r}; expected a Task, as read_table makes one")
-    if not isinstance(n_labelled, int) or (n_labelled != 0 and n_labelled < N_FOLDS):
+    is_whole = isinstance(n_labelled, int | np.integer)
+    if not is_whole or (n_labelled != 0 and n_labelled < N_FOLDS):
         raise InputError(
             f"n_labelled is {n_labelled}; expected 0, or at least {N_FOLDS} for cross-validation"
         )

@@ -15,7 +15,7 @@ import numpy as np
 
 from melee.arrays import Words
 from melee.compiled import kernel
-from melee.errors import InputError
+from melee.errors import whole_number
 
 ACT, LEARN = 0, 1
 """The two phases of a round, each with random numbers of its own."""
@@ -28,9 +28,7 @@ _U11, _U27, _U30, _U31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(
 
 def check_seed(seed: int) -> int:
     """The seed as a Python int, or a clear refusal."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed is {seed!r}; expected a whole number, 0 or larger")
-    return int(seed)
+    return whole_number("seed", seed, 0)
 
 
 def _sequence(seed: int, names: tuple[str | int, ...]) -> np.random.SeedSequence:

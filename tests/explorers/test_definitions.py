@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, stats
-from tests import naive
-from tests.tasks import absorb, copies_of, inputs, restore, trained
 
 from melee.errors import InputError
 from melee.explorers.cover import smallest_mass
@@ -19,6 +17,8 @@ from melee.explorers.thompson import probability_of_largest
 from melee.learners.interface import predict, spread
 from melee.loop import Bandit, simulate
 from melee.rng import stream
+from tests import naive
+from tests.tasks import absorb, copies_of, inputs, restore, trained
 
 K, D, N = 4, 3, 120
 

@@ -5,7 +5,6 @@ import pytest
 from numba.core.runtime import nrt
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
-from tests.tasks import absorb, arrays_of, blobs, copies_of, graded, trained
 
 from melee.errors import InputError
 from melee.explorers import EXPLORERS
@@ -13,6 +12,7 @@ from melee.loop import Bandit, simulate
 from melee.preparation import prepare
 from melee.rng import stream
 from melee.task import Task
+from tests.tasks import absorb, arrays_of, blobs, copies_of, graded, trained
 
 # The defaults of every explorer, and settings under which more of them draw at random. They
 # share compiled code with the defaults; other learners do not, so only two explorers vary them.

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.tasks import graded
 
 from melee import artefact
 from melee.errors import DataError, MeleeError, UnknownNameError
@@ -15,6 +14,7 @@ from melee.explorers import parse
 from melee.explorers.melee_paper import SCHEMA, load_policy
 from melee.loop import Bandit, simulate
 from melee.preparation import prepare
+from tests.tasks import graded
 
 
 @pytest.fixture

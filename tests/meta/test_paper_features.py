@@ -5,8 +5,6 @@ import itertools
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from tests.naive_paper import paper_features
-from tests.tasks import blobs, graded
 
 from melee.explorers.interface import learn
 from melee.explorers.melee_paper import (
@@ -19,6 +17,8 @@ from melee.explorers.melee_paper import (
 from melee.loop import problem_of, simulate
 from melee.preparation import prepare
 from melee.rng import stream
+from tests.naive_paper import paper_features
+from tests.tasks import blobs, graded
 
 GREEDY = np.array([float(name == "predicted") for name in SCHEMA])
 

@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
-from tests import naive
-from tests.tasks import arrays_of, copies_of, graded
 
 from melee.explorers.interface import learn
 from melee.explorers.melee_paper import SCHEMA
@@ -13,6 +11,8 @@ from melee.meta.rollouts import copy_state, roll_in
 from melee.policy_optimizers import fit
 from melee.preparation import prepare
 from melee.rng import stream
+from tests import naive
+from tests.tasks import arrays_of, copies_of, graded
 
 GREEDY = np.array([float(name == "predicted") for name in SCHEMA])
 

@@ -10,7 +10,6 @@ import time
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from tests.tasks import graded
 
 from melee.errors import DataError, InputError
 from melee.explorers.melee_paper import load_policy
@@ -19,6 +18,7 @@ from melee.meta.aggrevate import PI_0, Training, aggrevate, best, collect, train
 from melee.meta.train import CHECKPOINT, train
 from melee.preparation import prepare
 from melee.task import Task
+from tests.tasks import graded
 
 TINY = Training(n_tasks=5, n_rows=150, n_validation=2, n_validation_rows=100)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from melee.arrays import Floats
-from melee.errors import InputError, unknown
+from melee.errors import InputError, unknown, whole_number
 from melee.learners.ridge import MAX_EXACT_FEATURES, DiagonalRidge, Ridge
 from melee.learners.sgd import AdaptiveSgd, Sgd
 from melee.policy_optimizers import Direct, DoublyRobust, Ips, Multitask
@@ -101,10 +101,7 @@ def count(default: int | None, low: int) -> Any:
     def check(owner: str, key: str, value: object) -> None:
         if value is None and default is None:
             return
-        if not isinstance(value, int) or isinstance(value, bool) or value < low:
-            raise InputError(
-                f"{owner}: {key} is {value!r}; expected a whole number, {low} or larger"
-            )
+        whole_number(f"{owner}: {key}", value, low)
 
     return dataclasses.field(default=default, metadata={"check": check, "parse": int})
 
@@ -205,10 +202,11 @@ class LearningExplorer(RidgeExplorer):
                 f"{self.name}: logistic loss needs targets in [0, 1] and optimizer="
                 f"{self.optimizer} makes others; use loss=squared, or optimizer=direct or mtr"
             )
-        if self.learner != "sgd" and (self.loss, self.steps) != ("squared", "plain"):
+        of_sgd = (self.loss, self.steps, self.learning_rate)
+        if self.learner != "sgd" and of_sgd != ("squared", "plain", None):
             raise InputError(
-                f"{self.name}: loss and steps are settings of learner=sgd and the learner is "
-                f"{self.learner}; leave them out, or use learner=sgd"
+                f"{self.name}: loss, steps and learning_rate are settings of learner=sgd and the "
+                f"learner is {self.learner}; leave them out, or use learner=sgd"
             )
 
     def new_learner(self, problem: Problem, n_models: int = 1) -> Any:

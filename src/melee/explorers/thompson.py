@@ -18,8 +18,10 @@ from melee.explorers.base import Problem, RidgeExplorer, number
 from melee.explorers.interface import distribution
 from melee.learners.interface import predict, spread
 
-N_POINTS = 128
-"""Points of the integral over the largest draw, shared among the actions."""
+N_CELLS = 64
+"""Cells of the integral over the largest draw."""
+N_FINE = 24
+"""Cells across a posterior that is narrower than one of those."""
 REACH = 6.0
 """Draws further than this many standard deviations from their mean are left out."""
 
@@ -59,45 +61,46 @@ class Thompson(RidgeExplorer):
 def probability_of_largest(means: Floats, deviations: Floats, below: Floats, pmf: Floats) -> None:
     """The chance that each of K independent normal draws is the largest.
 
-    The line is cut at points that lie evenly around every mean, in units of its deviation, so
-    narrow and wide posteriors are both resolved. The chance of a is the sum over cells of
-    P(draw a falls into the cell) times P(the others lie below it), the latter averaged over
-    the cell's two ends. `below` is overwritten.
+    The sum over cells of P(draw a falls into the cell)·P(all others lie below its middle),
+    from the lowest value that the largest draw can take to the highest. `below` is overwritten.
     """
-    n_actions = pmf.shape[0]
-    low = -math.inf
-    for a in range(n_actions):
+    low, high = -math.inf, -math.inf
+    for a in range(pmf.shape[0]):
         low = max(low, means[a] - REACH * deviations[a])
-    n_able = 0
-    for a in range(n_actions):
-        n_able += means[a] + REACH * deviations[a] > low
-        below[a] = normal_cdf((low - means[a]) / deviations[a])
+        high = max(high, means[a] + REACH * deviations[a])
         pmf[a] = 0.0
-    each = max(N_POINTS // n_able, 16)
-    points = np.empty(each * n_able)
-    n_points = 0
-    for a in range(n_actions):
-        if means[a] + REACH * deviations[a] > low:
-            for j in range(each):
-                z = REACH * (2.0 * (j + 1.0) / each - 1.0)
-                points[n_points] = means[a] + deviations[a] * z
-                n_points += 1
-    points.sort()
-    for point in points:
-        if point <= low:
-            continue
+    width = (high - low) / N_CELLS
+    edges = np.empty(N_CELLS + 1 + pmf.shape[0] * (N_FINE + 1))
+    n = 0
+    for cell in range(N_CELLS + 1):
+        edges[n] = low + cell * width
+        n += 1
+    # A posterior that is narrower than a cell brings edges of its own.
+    for a in range(pmf.shape[0]):
+        if deviations[a] < width and means[a] + REACH * deviations[a] > low:
+            for j in range(N_FINE + 1):
+                edge = means[a] + REACH * deviations[a] * (2.0 * j / N_FINE - 1.0)
+                if low < edge < high:
+                    edges[n] = edge
+                    n += 1
+    edges = np.sort(edges[:n])
+    for a in range(pmf.shape[0]):
+        below[a] = normal_cdf((low - means[a]) / deviations[a])
+    for cell in range(n - 1):
+        middle = 0.5 * (edges[cell] + edges[cell + 1])
         product = 1.0
-        for a in range(n_actions):
-            product *= 0.5 * (below[a] + normal_cdf((point - means[a]) / deviations[a]))
-        for a in range(n_actions):
-            upper = normal_cdf((point - means[a]) / deviations[a])
+        for a in range(pmf.shape[0]):
+            product *= normal_cdf((middle - means[a]) / deviations[a])
+        for a in range(pmf.shape[0]):
+            upper = normal_cdf((edges[cell + 1] - means[a]) / deviations[a])
             if upper > below[a]:
-                pmf[a] += (upper - below[a]) * product / (0.5 * (below[a] + upper))
+                own = normal_cdf((middle - means[a]) / deviations[a])
+                pmf[a] += (upper - below[a]) * product / own
             below[a] = upper
     total = 0.0
-    for a in range(n_actions):
+    for a in range(pmf.shape[0]):
         total += pmf[a]
-    for a in range(n_actions):
+    for a in range(pmf.shape[0]):
         pmf[a] /= total
 
 
