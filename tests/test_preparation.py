@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,11 +33,18 @@ def test_labelled_rows_are_excluded_from_play(hard_task):
     # Mark the labelled rows by a reward that no other row has: no run ever earns it.
     rewards = hard_task.rewards * 0.5
     rewards[prepared.labelled] = 1.0
-    marked = Task("marked", hard_task.contexts, rewards)
+    marked = replace(prepared, task=Task("marked", hard_task.contexts, rewards))
     assert simulate(marked, "uniform", seed=3).rewards.max() <= 0.5
 
 
-def test_the_order_is_shuffled_and_depends_on_the_seed_alone(hard_task):
+def test_datasets_of_one_size_are_shuffled_apart_under_one_seed(hard_task):
+    other = Task("other", hard_task.contexts[::-1], hard_task.rewards[::-1])
+    assert (prepare(hard_task, seed=3).order != prepare(other, seed=3).order).any()
+    runs = [simulate(replace(prepare(hard_task), task=t), "uniform") for t in (hard_task, other)]
+    assert (runs[0].actions != runs[1].actions).any()
+
+
+def test_the_order_is_shuffled_and_depends_on_the_seed_and_the_content(hard_task):
     first, again, other = (prepare(hard_task, seed=seed) for seed in (3, 3, 4))
     assert_array_equal(first.order, again.order)
     assert_array_equal(first.labelled, again.labelled)
@@ -66,14 +74,11 @@ def test_without_labelled_rows_features_are_used_as_they_come(hard_task):
 
 def test_scaling_takes_its_statistics_from_the_labelled_rows_only(hard_task):
     prepared = prepare(hard_task, seed=2)
-    contexts = hard_task.contexts.copy()
-    contexts[prepared.order] = -1e9
-    others_changed = prepare(Task("changed", contexts, hard_task.rewards), seed=2)
-    assert_array_equal(others_changed.scaling.shift_scale, prepared.scaling.shift_scale)
-    assert (others_changed.method, others_changed.learning_rate) == (
-        prepared.method,
-        prepared.learning_rate,
-    )
+    rows = hard_task.contexts[prepared.labelled]
+    alone = Scaling.fit(rows, prepared.method)
+    assert_array_equal(prepared.scaling.shift_scale, alone.shift_scale)
+    chosen = choose(rows, hard_task.rewards[prepared.labelled])
+    assert chosen == (prepared.method, prepared.learning_rate)
 
 
 @METHODS

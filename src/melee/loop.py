@@ -221,7 +221,7 @@ def simulate(
         prepared.task.rewards,
         order,
         0,
-        stream(seed, "exploration"),
+        stream(seed, "exploration", prepared.task.number),
         actions,
         rewards,
         probabilities,
@@ -277,7 +277,12 @@ class Bandit:
         self._start(explorer, problem, Scaling.identity(n_features), seed)
 
     def _start(
-        self, explorer: str | Explorer, problem: Problem, scaling: Scaling, seed: int
+        self,
+        explorer: str | Explorer,
+        problem: Problem,
+        scaling: Scaling,
+        seed: int,
+        *names: int,
     ) -> None:
         self.explorer = parse(explorer)
         self.n_features, self.n_actions = problem.n_features, problem.n_actions
@@ -285,7 +290,7 @@ class Bandit:
         self.n_learned = 0
         self._state = self.explorer.start(problem)
         self._scaling = scaling
-        self._rng = stream(seed, "exploration")
+        self._rng = stream(seed, "exploration", *names)
         self._raw = np.empty(self.n_features)
         self._pmf = np.empty(self.n_actions)
         shared = (self._state, self._scaling, self._raw, 1, self._rng)
@@ -299,7 +304,7 @@ class Bandit:
         """A bandit that stands where `simulate` would start; it takes the task's raw contexts."""
         bandit = cls.__new__(cls)
         problem = problem_of(prepared, prepared.n_rounds)
-        bandit._start(explorer, problem, prepared.scaling, seed)
+        bandit._start(explorer, problem, prepared.scaling, seed, prepared.task.number)
         return bandit
 
     def act(self, x: npt.ArrayLike) -> Decision:

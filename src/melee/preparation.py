@@ -69,6 +69,13 @@ def scale_row(scaling: Scaling, raw: Floats, x: Floats) -> None:
 
 
 @kernel
+def scale_rows(scaling: Scaling, contexts: Floats, rows: Ints, x: Floats) -> None:
+    """Overwrite x with these rows, scaled one by one."""
+    for i in range(rows.shape[0]):
+        scale_row(scaling, contexts[rows[i]], x[i])
+
+
+@kernel
 def usable(raw: Floats) -> bool:
     """Whether every number is one, and not so large that its square would overflow."""
     fine = True
@@ -106,8 +113,7 @@ class Prepared:
     def inputs(self, rows: Ints) -> Floats:
         """The scaled contexts of these rows, intercept last."""
         x = np.empty((len(rows), self.task.n_features + 1))
-        for i, row in enumerate(rows):
-            scale_row(self.scaling, self.task.contexts[row], x[i])
+        scale_rows(self.scaling, self.task.contexts, rows, x)
         return x
 
 
@@ -148,7 +154,7 @@ def prepare(
             f"dataset {task.name}: {n_labelled} rows are reserved for calibration but it has only "
             f"{task.n_rows}; use a larger dataset or lower n_labelled"
         )
-    order = generator(seed, "order").permutation(task.n_rows)
+    order = generator(seed, "order", task.number).permutation(task.n_rows)
     labelled, rounds = order[:n_labelled], order[n_labelled:][:max_rounds]
     if n_labelled == 0:
         identity = Scaling.identity(task.n_features)
@@ -163,14 +169,14 @@ def choose(contexts: Floats, rewards: Floats) -> tuple[str, float]:
 
     Thirty rows leave many ties; among those the least squared error decides.
     """
-    folds = np.arange(len(contexts)) % N_FOLDS
+    every = np.arange(len(contexts))
+    folds = every % N_FOLDS
     scores = {}
     for method in ("standardize", "minmax"):
         x = np.empty((N_FOLDS, len(contexts), contexts.shape[1] + 1))
         for fold in range(N_FOLDS):
             scaling = Scaling.fit(contexts[folds != fold], method)
-            for i in range(len(contexts)):
-                scale_row(scaling, contexts[i], x[fold, i])
+            scale_rows(scaling, contexts, every, x[fold])
         for rate in LEARNING_RATES:
             earned = squared = 0.0
             for fold in range(N_FOLDS):

@@ -41,7 +41,7 @@ def trace(prepared: Prepared, explorer: Explorer, *, seed: int = 0) -> Trace:
     if not hasattr(state.polopt, "choice"):
         raise InputError(f"{explorer.name}: the bound is for banditron and banditron-melee")
     inputs = prepared.inputs(rows)
-    rng = stream(seed, "exploration")
+    rng = stream(seed, "exploration", task.number)
     k, mass = task.n_actions, state.mu
     pmf, predicted = np.empty(k), np.empty(k)
     mistakes, edges = np.empty(len(rows)), np.empty(len(rows))

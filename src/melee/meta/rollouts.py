@@ -176,7 +176,7 @@ def look_ahead(state: PaperState, x: Floats, action: int, reward: float) -> floa
     For plain SGD by the direct method, where a round changes one row of weights: it is changed,
     asked, and put back.
     """
-    weights = state.polopt.learner.weights
+    weights, counts = state.polopt.learner.weights, state.polopt.learner.counts
     before = weights[action].copy()
     n_actions = weights.shape[0]
     fit(state.polopt, x, 0, n_actions, action, reward, 1.0, 1.0)
@@ -190,4 +190,5 @@ def look_ahead(state: PaperState, x: Floats, action: int, reward: float) -> floa
         for a in range(n_actions):
             total += choice[a] * state.labelled_rewards[i, a]
     weights[action] = before
+    counts[action] -= 1.0
     return float(total / state.labelled.shape[0])
