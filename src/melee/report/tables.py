@@ -1,0 +1,113 @@
+"""The report's tables as CSV, for spreadsheets and programs."""
+
+import csv
+import io
+from collections.abc import Iterable
+
+from melee.benchmark.results import Results
+from melee.report.values import ReportData
+
+RESULTS = "dataset,n_rounds,n_features,n_actions,explorer,seed,mean_reward,seconds"
+"""The columns of `melee results`."""
+
+
+def tables(data: ReportData, results: Results) -> dict[str, bytes | None]:
+    """Every table by file name, with all the digits there are."""
+    names = data.explorers
+    return {
+        "headline.csv": _csv(
+            "explorer,mean_reward,against_leader,low,high,p_value,mean_relative_reward,"
+            "average_rank,net_significant_wins,share_best,seconds_per_1000_rounds",
+            (
+                (
+                    names[row.explorer],
+                    row.reward,
+                    *(row.gap or ("", "", "")),
+                    row.p_value,
+                    row.relative,
+                    row.rank,
+                    row.net,
+                    row.share_best,
+                    row.seconds,
+                )
+                for row in data.headline
+            ),
+        ),
+        "wins.csv": _csv(
+            "test,row,column,wins,losses",
+            (
+                (test.name, names[i], names[j], test.wins[i][j], test.wins[j][i])
+                for test in data.tests
+                for i in data.order
+                for j in data.order
+                if i != j
+            ),
+        ),
+        "a-a.csv": _csv(
+            "test,explorer,share_told_from_itself",
+            (
+                (test.name, names[i], test.a_a_rates[i])
+                for test in data.tests
+                if test.a_a_rates is not None
+                for i in data.order
+            ),
+        ),
+        "datasets.csv": _csv(
+            "dataset,family,complete,explorer,mean_reward,relative_reward,seconds_per_1000_rounds",
+            (
+                (
+                    one.name,
+                    one.family,
+                    one.complete,
+                    names[i],
+                    one.reward[i],
+                    one.relative[i],
+                    one.seconds[i],
+                )
+                for one in data.datasets
+                for i in range(len(names))
+            ),
+        ),
+        "results.csv": _csv(
+            RESULTS,
+            (
+                [getattr(one, column) for column in RESULTS.split(",")]
+                for one in results
+                if not one.problem
+            ),
+        ),
+        "cdf.csv": _csv(
+            "explorer,relative_reward,share_of_datasets",
+            (
+                (names[i], x, y)
+                for i in (data.order if data.n_complete else [])
+                for x, y in zip(data.cdf.x, data.cdf.y[i], strict=True)
+            ),
+        ),
+        "learning-curves.csv": _csv(
+            "dataset,explorer,x,mean,standard_error",
+            (
+                (
+                    one.name,
+                    names[i],
+                    x,
+                    one.mean[i][k],
+                    None if one.band is None else one.band[i][k],
+                )
+                for one in data.curves
+                for i in data.order
+                for k, x in enumerate(one.x)
+            ),
+        ),
+        "failures.csv": _csv(
+            "dataset,cells,reason", ((one.dataset, one.who, one.reason) for one in data.failures)
+        ),
+    }
+
+
+def _csv(header: str, rows: Iterable[Iterable[object]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header.split(","))
+    writer.writerows(rows)
+    return text.getvalue().encode()

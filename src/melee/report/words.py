@@ -1,0 +1,223 @@
+"""The report's sentences."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from melee.benchmark.results import Results
+from melee.report.values import Failure, HeadlineRow, Test
+from melee.statistics import LevelCheck, Share
+
+TESTS = {
+    "rounds": (
+        "The paper’s test",
+        "A paired t-test over all rounds at the 0.01 level, seeds pooled. The rounds of one run "
+        "are not independent, so it tends to find more differences than there are.",
+    ),
+    "seeds": (
+        "A test that holds its level",
+        "A moderated t-test over seeds at the 0.01 level: a seed is one independent repetition, "
+        "and its variance borrows strength from all datasets. It is made to err on 1 % of datasets "
+        "on average, which the A/A check tries, and misses more true differences.",
+    ),
+}
+ONE_SEED = " A test over seeds, which would hold its level, needs at least two."
+NO_CHECK = "Not run, so how often this test errs here is not known."
+NOTHING = (
+    "None of the {n} datasets has a run of every explorer for every seed, so there is nothing to "
+    "compare yet; the reasons are under “What was run”."
+)
+HEADLINE_NOTE = (
+    "Averages over the complete datasets. Against the leader: the mean difference with its 95 % "
+    "interval, which allows for datasets of one family being alike, and the p-value of Wilcoxon’s "
+    "signed-rank test over families with Holm’s correction; the leader was picked by these same "
+    "data, which flatters it a little. Relative reward: 0 is the worst and 1 "
+    "the best explorer of a dataset. Rank 1 is best; a family counts once. Net significant wins: "
+    "the row’s sum in the matrix of the paper’s test."
+)
+RANKS_NOTE = (
+    "The mean rank over {n} families of datasets; 1 is best. A bar joins explorers whose ranks are "
+    "closer than Nemenyi’s critical difference at the 0.05 level: the data do not tell them apart."
+)
+RANKS_MISSING = "Ranks need at least two explorers, and datasets of at least two families."
+CDF_NOTE = (
+    "Relative reward is 0 for the worst and 1 for the best explorer of a dataset. A curve gives "
+    "the share of datasets on which an explorer reaches at least x, so higher is better; at the "
+    "right edge is the share on which it is the best of all. Press names to compare their curves."
+)
+COST_NOTE = (
+    "Mean reward against time in the compiled pass, learning included: up is better, left is "
+    "faster."
+)
+
+
+def summary(
+    results: Results,
+    contenders: list[int],
+    rows: list[HeadlineRow],
+    tests: list[Test],
+) -> str:
+    """Who leads, by how much and how surely, in sentences."""
+    name = results.explorers
+    row = {one.explorer: one for one in rows}
+    leader, others = contenders[0], contenders[1:]
+    n_complete = len(results.complete_datasets())
+    datasets = f"{n_complete} of {len(results.datasets)} datasets"
+    seeds = f"{len(results.seeds)} seed{'s' if len(results.seeds) != 1 else ''}"
+    leads = "leads with" if others else "earned"
+    text = (
+        f"{name[leader]} {leads} a mean reward of {row[leader].reward:.4f}, averaged over "
+        f"{datasets} and {seeds}."
+    )
+    if others:
+        gap = row[others[0]].gap
+        assert gap is not None
+        text += f" {name[others[0]]} follows, {-gap[0]:.4f} behind"
+        if np.isfinite(gap[1:]).all():
+            text += f", with a 95 % interval from {_minus(-gap[2])} to {_minus(-gap[1])}"
+            text += (
+                ", which leaves out 0."
+                if gap[1] > 0 or gap[2] < 0
+                else ": the data do not tell the two apart."
+            )
+        else:
+            text += "; there are too few datasets for an interval."
+        wins = np.array(tests[0].wins)
+        ahead = sum(bool(wins[leader, i] > wins[i, leader]) for i in others)
+        text += (
+            f" By the paper’s test {name[leader]} wins more datasets than it loses against "
+            f"{ahead} of the {len(others)} other explorers."
+            if len(others) > 1
+            else f" By the paper’s test {name[leader]} wins {wins[leader, others[0]]} datasets "
+            f"and loses {wins[others[0], leader]}."
+        )
+    for one in rows:
+        if one.reference and one.explorer != leader:
+            text += (
+                f" {name[one.explorer]} is told the reward of every action, so it is no bandit but "
+                f"a bound on what exploration can buy: {one.reward:.4f}."
+            )
+    return text
+
+
+def _minus(value: float) -> str:
+    return f"{value:.4f}".replace("-", "−")
+
+
+def facts(results: Results, complete: list[str]) -> list[tuple[str, str]]:
+    """The numbers under the title."""
+    lengths = [
+        results.cell(one, results.explorers[0], results.seeds[0]).n_rounds for one in complete
+    ]
+    found = [
+        (f"{len(complete)} of {len(results.datasets)}", "datasets"),
+        (str(len(results.explorers)), "explorers"),
+        (str(len(results.seeds)), "seeds" if len(results.seeds) != 1 else "seed"),
+    ]
+    if lengths:
+        between = f"{min(lengths):,} to {max(lengths):,}"
+        found.append((f"{int(np.median(lengths)):,}", f"rounds in the median dataset ({between})"))
+    return found
+
+
+def level_check(checks: list[LevelCheck], shares: list[Share]) -> str:
+    """How often one of the tests erred, over all explorers."""
+    total = Share(sum(one.count for one in shares), sum(one.total for one in shares))
+    low, high = total.interval
+    identical = sum(one.n_identical for one in checks)
+    same = f" In {identical:,} the two runs were the same in every round." if identical else ""
+    return (
+        f"Every explorer ran twice on the same rows. The test told {total.count:,} of "
+        f"{total.total:,} such pairs apart: {total.share:.1%}, where {checks[0].level:.0%} would "
+        f"be right (95 % interval {low:.1%} to {high:.1%}).{same} The diagonal "
+        "gives the share by explorer."
+    )
+
+
+def about(results: Results) -> list[tuple[str, list[tuple[str, str]]]]:
+    """What was run, in sections: extent, time, then whatever the benchmark noted."""
+    done = [one for one in results if not one.problem]
+    planned = len(results.datasets) * len(results.explorers) * len(results.seeds)
+    extent = [
+        ("explorers", ", ".join(results.explorers)),
+        ("seeds", ", ".join(map(str, results.seeds))),
+        ("cells", f"{len(done):,} of {planned:,} have a run"),
+        ("rounds", f"{sum(len(one.rewards) for one in done):,}"),
+    ]
+    time = [("all runs together", f"{sum(one.seconds for one in done):,.1f} s")]
+    if done:
+        slowest = max(done, key=lambda one: one.seconds)
+        where = f"{slowest.explorer} on {slowest.dataset}, seed {slowest.seed}"
+        time.append(("longest run", f"{slowest.seconds:,.2f} s: {where}"))
+    sections = [("Extent", extent), ("Time in compiled passes", time)]
+    loose = [
+        (str(key), _worded(value))
+        for key, value in results.about.items()
+        if not isinstance(value, dict)
+    ]
+    if loose:
+        sections.append(("Benchmark", loose))
+    for key, value in results.about.items():
+        if isinstance(value, dict):
+            pairs = [(str(name), _worded(one)) for name, one in value.items()]
+            sections.append((str(key).replace("_", " ").capitalize(), pairs))
+    return sections
+
+
+def _worded(value: Any) -> str:
+    """A value for the reader; nested ones on one line."""
+    if value is None:
+        return "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_worded(one)}" for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_worded(one) for one in value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def failures(results: Results) -> list[Failure]:
+    """The cells without a run, those of one dataset and one reason together."""
+    cells = {(one.dataset, one.explorer, one.seed): one for one in results}
+    groups: dict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
+    for dataset in results.datasets:
+        for explorer in results.explorers:
+            for seed in results.seeds:
+                one = cells.get((dataset, explorer, seed))
+                if one is None:
+                    groups[dataset, "not run yet"].append((explorer, seed))
+                elif one.problem:
+                    groups[dataset, one.problem].append((explorer, seed))
+    return [
+        Failure(dataset, _who(results, missing), reason)
+        for (dataset, reason), missing in groups.items()
+    ]
+
+
+def _who(results: Results, missing: Iterable[tuple[str, int]]) -> str:
+    """Explorers and seeds in few words."""
+    seeds: dict[str, list[int]] = defaultdict(list)
+    for explorer, seed in missing:
+        seeds[explorer].append(seed)
+    if all(seeds[explorer] == results.seeds for explorer in results.explorers):
+        return "every explorer and seed"
+    return "; ".join(
+        f"{explorer}, "
+        + ("every seed" if mine == results.seeds else f"seed {', '.join(map(str, mine))}")
+        for explorer, mine in seeds.items()
+        if mine
+    )
+
+
+def failures_note(results: Results, complete: list[str], found: list[Failure]) -> str:
+    """“252 of 253”, and which."""
+    if not found:
+        return f"None: all {len(results.datasets)} datasets have every run."
+    done = set(complete)
+    left_out = [name for name in results.datasets if name not in done]
+    verb = "is" if len(complete) == 1 else "are"
+    return (
+        f"{len(complete)} of {len(results.datasets)} datasets {verb} complete. Left out of every "
+        f"statistic: {', '.join(left_out)}."
+    )

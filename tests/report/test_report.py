@@ -1,0 +1,292 @@
+"""What the report says, against the results that it was made from."""
+
+import csv
+import dataclasses
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from melee.benchmark.results import CellResult, Results
+from melee.errors import InputError
+from melee.report import collect, write_report
+from melee.statistics import check_levels, mean_differences, win_loss_matrix
+from tests.report.fabricate import fabricate
+
+
+def embedded(path):
+    """The data inside a page."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text())
+    assert found is not None
+    return json.loads(found[1])
+
+
+def table(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def results():
+    return fabricate(8, 5, failed=(3,))
+
+
+@pytest.fixture(scope="module")
+def report(results, tmp_path_factory):
+    return write_report(results, tmp_path_factory.mktemp("report"))
+
+
+def test_the_page_asks_for_nothing_from_a_network(report):
+    text = report.read_text()
+    assert not re.search(r"""(src|href)=["'](?!#|data:)""", text)
+    assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest", text)
+    assert "default-src 'none'" in text
+
+
+def test_the_page_has_the_rewards_of_the_results(results, report):
+    data = embedded(report)
+    complete = [one for one in data["datasets"] if one["complete"]]
+    assert [one["name"] for one in complete] == results.complete_datasets()
+    assert_allclose([one["reward"] for one in complete], results.mean_rewards(), atol=1e-6)
+    headline = {data["explorers"][row["explorer"]]: row for row in data["headline"]}
+    for i, explorer in enumerate(results.explorers):
+        assert headline[explorer]["reward"] == pytest.approx(
+            results.mean_rewards()[:, i].mean(), abs=1e-6
+        )
+        cells = [
+            results.cell(dataset, explorer, seed)
+            for dataset in results.complete_datasets()
+            for seed in results.seeds
+        ]
+        seconds = 1000 * sum(c.seconds for c in cells) / sum(len(c.rewards) for c in cells)
+        assert headline[explorer]["seconds"] == pytest.approx(seconds, abs=1e-6)
+
+
+def test_the_best_explorer_comes_first(report):
+    rewards = [row["reward"] for row in embedded(report)["headline"]]
+    assert rewards == sorted(rewards, reverse=True)
+
+
+def test_a_curve_ends_at_the_mean_reward_of_its_dataset(results, report):
+    data = embedded(report)
+    curves = [one for one in data["curves"] if one["dataset"] is not None]
+    assert [one["dataset"] for one in curves] == results.complete_datasets()
+    ends = np.array([[curve[-1] for curve in one["mean"]] for one in curves])
+    assert_allclose(ends / data["curve_scale"], results.mean_rewards(), atol=1e-4)
+    assert all(np.all(np.diff(one["x"]) > 0) and len(one["x"]) <= 30 for one in curves)
+    over_all = next(one for one in data["curves"] if one["dataset"] is None)
+    assert_allclose(
+        [curve[-1] / data["curve_scale"] for curve in over_all["mean"]],
+        results.mean_rewards().mean(axis=0),
+        atol=1e-4,
+    )
+
+
+def test_a_band_is_the_standard_error_over_seeds(results):
+    one = next(one for one in collect(results).curves if one.dataset == "dataset-0")
+    x = one.x[-1]
+    ends = [results.cell("dataset-0", results.explorers[2], s).mean_reward for s in results.seeds]
+    assert x == results.cell("dataset-0", results.explorers[2], 0).n_rounds
+    assert one.band is not None
+    assert one.band[2][-1] == pytest.approx(np.std(ends, ddof=1) / np.sqrt(len(ends)))
+
+
+def test_wins_are_the_datasets_that_the_scatter_colours(results):
+    data = collect(results)
+    k = len(data.explorers)
+    assert len(data.tests) == 2
+    for test in data.tests:
+        for i in range(k):
+            for j in range(i + 1, k):
+                signs = test.signs[f"{i},{j}"]
+                assert len(signs) == data.n_complete
+                assert (signs.count("+"), signs.count("-")) == (test.wins[i][j], test.wins[j][i])
+
+
+def test_headline_and_matrix_are_those_of_the_statistics(results):
+    data = collect(results)
+    assert data.tests[0].wins == win_loss_matrix(results).wins.tolist()
+    assert data.tests[1].wins == win_loss_matrix(results, test="seeds").wins.tolist()
+    rows = {data.explorers[row.explorer]: row for row in data.headline}
+    leader = next(name for name, row in rows.items() if row.gap is None)
+    for one in mean_differences(results):
+        if one.row == leader:
+            assert rows[one.column].gap == (-one.mean, -one.high, -one.low)
+        if one.column == leader:
+            assert rows[one.row].gap == (one.mean, one.low, one.high)
+
+
+def test_a_sign_agrees_with_the_difference_that_it_colours(results):
+    data = collect(results)
+    complete = [one for one in data.datasets if one.complete]
+    for test in data.tests:
+        for pair, signs in test.signs.items():
+            i, j = map(int, pair.split(","))
+            for one, sign in zip(complete, signs, strict=True):
+                gap = (one.reward[i] or 0.0) - (one.reward[j] or 0.0)
+                assert sign == "0" or (gap > 0) == (sign == "+")
+
+
+def test_the_a_a_check_stands_beside_each_test(results):
+    again = fabricate(8, 5, failed=(3,), replicate=1)
+    data = collect(results, again)
+    checks = check_levels(results, again)
+    for test, kind in zip(data.tests, ("rounds", "seeds"), strict=True):
+        shares = [getattr(checks[name], kind) for name in data.explorers]
+        assert test.a_a_rates == [one.share for one in shares]
+        found = sum(one.count for one in shares)
+        assert f"The test told {found} of 35 such pairs apart" in test.a_a
+
+
+def test_without_an_a_a_check_the_report_says_so(results):
+    assert {test.a_a for test in collect(results).tests} == {
+        "Not run, so how often this test errs here is not known."
+    }
+    other = collect(results, fabricate(8, 4))
+    assert "the A/A check was given results of 5 explorers" in other.tests[0].a_a
+    assert other.tests[0].a_a_rates is None
+
+
+def test_with_one_seed_only_the_papers_test_is_shown():
+    (test,) = collect(fabricate(n_seeds=1)).tests
+    assert "needs at least two" in test.note
+
+
+def test_failures_are_counted_named_and_explained(report):
+    data = embedded(report)
+    assert data["facts"][0] == ["7 of 8", "datasets"]
+    assert "7 of 8 datasets are complete" in data["failures_note"]
+    assert "dataset-3" in data["failures_note"]
+    assert data["failures"] == [
+        {
+            "dataset": "dataset-3",
+            "who": "every explorer and seed",
+            "reason": "dataset-3: cannot be read; check the file",
+        }
+    ]
+
+
+def test_a_cell_that_died_and_one_that_never_ran_are_told_apart(results):
+    cells = [one for one in results if one.dataset != "dataset-3"]
+    cells[0] = dataclasses.replace(cells[0], rewards=np.empty(0), problem="killed: out of memory")
+    data = collect(Results.of(cells[:-1]))
+    first, last = data.explorers[0], data.explorers[-1]
+    assert [(one.who, one.reason) for one in data.failures] == [
+        (f"{first}, seed 0", "killed: out of memory"),
+        (f"{last}, seed 2", "not run yet"),
+    ]
+    assert data.n_complete == 5
+    row = data.datasets[0]
+    assert row.reward[0] is None
+    assert row.reward[1] is not None
+
+
+def test_the_summary_names_the_leader_and_never_a_reference(results):
+    data = collect(fabricate(8, 6))
+    assert "full-information" in data.explorers
+    leader = next(row for row in data.headline if not row.reference)
+    assert data.summary.startswith(data.explorers[leader.explorer])
+    assert leader.gap is None
+    assert all(row.gap is not None for row in data.headline if row is not leader)
+
+
+def test_names_cannot_leave_their_place(tmp_path):
+    name = "</script><script>alert(1)"
+    results = fabricate(2, 3, names=[name, "{{title}} $x$ & <b>"])
+    results.about["suite"] = "<i>suite"
+    path = write_report(results, tmp_path)
+    text = path.read_text()
+    assert "alert(1)" in text
+    assert "<script>alert" not in text
+    assert text.count("<script") == 2
+    assert "<title>&lt;i&gt;suite" in text
+    assert [one["name"] for one in embedded(path)["datasets"]] == [name, "{{title}} $x$ & <b>"]
+    assert table(tmp_path / "tables" / "results.csv")[0]["dataset"] == name
+
+
+def test_tables_hold_what_the_page_shows(results, report):
+    tables = report.parent / "tables"
+    rows = table(tables / "results.csv")
+    assert list(rows[0]) == [
+        "dataset",
+        "n_rounds",
+        "n_features",
+        "n_actions",
+        "explorer",
+        "seed",
+        "mean_reward",
+        "seconds",
+    ]
+    assert len(rows) == 7 * 5 * 3
+    for row in rows:
+        one = results.cell(row["dataset"], row["explorer"], int(row["seed"]))
+        assert float(row["mean_reward"]) == one.mean_reward
+    data = collect(results)
+    wins = table(tables / "wins.csv")
+    assert len(wins) == 2 * 5 * 4
+    for row in wins:
+        i, j = data.explorers.index(row["row"]), data.explorers.index(row["column"])
+        test = next(one for one in data.tests if one.name == row["test"])
+        assert (int(row["wins"]), int(row["losses"])) == (test.wins[i][j], test.wins[j][i])
+    assert len(table(tables / "headline.csv")) == 5
+    assert table(tables / "failures.csv")[0]["dataset"] == "dataset-3"
+    assert len(table(tables / "datasets.csv")) == 8 * 5
+
+
+def test_figures_come_as_svg_and_png(report):
+    names = {path.name for path in (report.parent / "figures").iterdir()}
+    assert names == {
+        f"{name}.{ending}"
+        for name in ("cdf", "heat-map", "scatter", "learning-curves", "critical-difference", "cost")
+        for ending in ("svg", "png")
+    }
+    for path in (report.parent / "figures").glob("*.svg"):
+        assert ElementTree.parse(path).getroot().tag.endswith("svg")
+    for path in (report.parent / "figures").glob("*.png"):
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_results_give_the_same_bytes(results, report, tmp_path):
+    write_report(results, tmp_path)
+    first = sorted(path for path in report.parent.rglob("*") if path.is_file())
+    assert len(first) == 1 + 12 + 8
+    for path in first:
+        assert path.read_bytes() == (tmp_path / path.relative_to(report.parent)).read_bytes(), path
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 4, 1), (4, 2, 1), (3, 1, 2)])
+def test_small_benchmarks_have_a_report(tmp_path, shape):
+    data = embedded(write_report(fabricate(*shape), tmp_path))
+    assert len(data["headline"]) == shape[1]
+    assert (data["ranks"] is None) == (shape[0] < 2 or shape[1] < 2)
+    assert data["summary"]
+
+
+def test_explorers_that_earn_the_same_everywhere_have_a_report(tmp_path):
+    cells = [
+        CellResult(f"d{d}", f"d{d}", 20, 2, 2, name, seed, np.ones(20), 0.0)
+        for d in range(3)
+        for name in ("a", "b", "c")
+        for seed in range(2)
+    ]
+    data = embedded(write_report(Results.of(cells), tmp_path))
+    assert all(row["share_best"] == 1.0 for row in data["headline"])
+    assert all(set(signs) == {"0"} for test in data["tests"] for signs in test["signs"].values())
+
+
+def test_without_a_complete_dataset_there_is_a_sentence_instead_of_figures(tmp_path):
+    write_report(fabricate(2, 3), tmp_path)  # its figures must not stay
+    data = embedded(write_report(fabricate(2, 3, failed=(0, 1)), tmp_path))
+    assert data["facts"][0] == ["0 of 2", "datasets"]
+    assert "None of the 2 datasets has a run of every explorer" in data["nothing"]
+    assert data["headline"] == []
+    assert len(data["failures"]) == 2
+    assert list((tmp_path / "figures").iterdir()) == []
+
+
+def test_no_result_at_all_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no result to report yet; run melee bench first"):
+        write_report(Results.of([]), tmp_path)
