@@ -5,7 +5,7 @@ BIN := .venv/bin
 SOURCES := $(shell find src -name '*.py' 2>/dev/null)
 export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell cat $(SOURCES) | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test test-long lint check format bench-peers requirements clean
+.PHONY: help demo test test-long lint check format bench-peers reproduce-paper requirements clean
 
 help:
 	@echo "make demo         compare all explorers on the bundled datasets"
@@ -14,6 +14,7 @@ help:
 	@echo "make lint         format, lint, types, import contract"
 	@echo "make check        lint and test"
 	@echo "make bench-peers  speed beside VowpalWabbit's, in an environment of its own"
+	@echo "make reproduce-paper  the paper's comparisons (SUITE=DIR for local data)"
 
 # make-environment DIR REQUIREMENTS
 define make-environment
@@ -54,6 +55,11 @@ format: .venv/ready
 
 bench-peers: .venv-peers/ready
 	.venv-peers/bin/python -m benchmarks.peers --out benchmarks/results
+
+# The paper's datasets come from OpenML; SUITE=DIR takes them from a directory.
+SUITE ?= paper300
+reproduce-paper: .venv/ready
+	$(BIN)/python -m benchmarks.reproduce_paper --suite $(SUITE)
 
 # Pin again, to the newest versions: names, versions and hashes only.
 requirements:

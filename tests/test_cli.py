@@ -109,8 +109,10 @@ def test_explorers_lists_every_name():
         assert name in output
 
 
-def test_demo_compares_every_explorer():
-    result = run("demo", "--seeds", 1)
+def test_demo_compares_every_explorer_and_writes_a_report(tmp_path):
+    result = run("demo", "--seeds", 1, "--out", tmp_path / "demo")
     assert result.exit_code == 0
     for name in [*EXPLORERS, "iris", "digits"]:
         assert name in result.output
+    assert "report.html" in result.output
+    assert "gated-ucb" in (tmp_path / "demo" / "report.html").read_text()

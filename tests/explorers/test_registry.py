@@ -149,7 +149,10 @@ def test_unknown_words_are_answered_with_the_known_ones(spec, sentence):
         ("softmax:temperature=0", r"temperature is 0\.0; expected a number, more than 0"),
         ("thompson:scale=0", r"scale is 0\.0; expected a number, more than 0"),
         ("cover:learning_rate=0", r"learning_rate is 0\.0; expected a number, more than 0"),
-        ("cover:learner=ridge:loss=logistic", r"loss, steps and learning_rate are settings of learner=sgd"),
+        (
+            "cover:learner=ridge:loss=logistic",
+            r"loss, steps and learning_rate are settings of learner=sgd",
+        ),
         ("cover:learner=diagonal:steps=adaptive", r"the learner is diagonal; leave them out"),
         ("cover:loss=logistic:optimizer=ips", r"logistic loss needs targets in \[0, 1\]"),
         ("cover:loss=logistic:optimizer=dr", r"use loss=squared, or optimizer=direct or mtr"),

@@ -11,10 +11,20 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from melee import artefact
+from melee.benchmark.mapping import mapper
 from melee.errors import DataError, InputError
 from melee.explorers.melee_paper import load_policy
 from melee.loop import simulate
-from melee.meta.aggrevate import PI_0, Training, aggrevate, best, collect, training_task, validate
+from melee.meta.aggrevate import (
+    PI_0,
+    Training,
+    aggrevate,
+    best,
+    collect,
+    training_task,
+    validation_return,
+)
 from melee.meta.train import CHECKPOINT, train
 from melee.preparation import prepare
 from melee.task import Task
@@ -71,8 +81,8 @@ def test_the_meta_dataset_grows_by_one_task_a_round(monkeypatch):
 
 
 def test_every_round_rolls_in_with_the_policy_before_it(trained):
-    again = collect(TINY, 3, trained.rounds[2].weights)
-    other = collect(TINY, 3, PI_0)
+    again = collect((TINY, 3, trained.rounds[2].weights))
+    other = collect((TINY, 3, PI_0))
     assert again.features.shape == other.features.shape == (120, 2, 5)
     assert not np.array_equal(again.features, other.features)
 
@@ -114,6 +124,16 @@ def test_a_killed_training_goes_on_to_the_same_policy(trained, tmp_path):
     assert 1 <= len(done) < 5
     train(TINY, tmp_path / "p")
     assert files(tmp_path / "p") == files(trained.path)
+
+
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_the_policy_does_not_depend_on_where_it_was_trained(tmp_path, engine):
+    setting = Training(**TINY.as_dict() | {"tasks_per_round": 2})
+    alone = train(setting, tmp_path / "alone")
+    assert len(alone.rounds) == 3
+    with mapper(engine, workers=2) as apply:
+        train(setting, tmp_path / "shared", apply=apply)
+    assert files(tmp_path / "shared") == files(tmp_path / "alone")
 
 
 def test_a_damaged_checkpoint_is_named(trained, tmp_path):
@@ -174,8 +194,16 @@ def test_training_learns_to_leave_a_trap_in_which_greedy_stays(monkeypatch):
     monkeypatch.setattr(module, "rectangles", lambda n_rows, seed: trap(seed))
     setting = Training(n_tasks=4, n_rows=400, n_validation=12, n_validation_rows=400)
     rounds = list(module.aggrevate(setting))
-    held_out = module.validation_tasks(setting)
-    learned = validate(rounds[best(rounds)].weights, held_out, seed=1)
-    greedy = validate(PI_0, held_out, seed=1)
+    learned = validation_return(setting, rounds[best(rounds)].weights)
+    greedy = validation_return(setting, PI_0)
     assert greedy < 0.75  # half of the first draws fall into the trap for good
     assert learned > 0.83  # and 0.88 is the most that can be had
+
+
+@pytest.mark.long
+def test_the_shipped_policy_is_what_the_command_trains(tmp_path):
+    train(Training(), tmp_path / "paper")
+    shipped = artefact.locate("paper")
+    assert (tmp_path / "paper" / "weights.npz").read_bytes() == (
+        shipped / "weights.npz"
+    ).read_bytes()

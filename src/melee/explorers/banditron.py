@@ -21,7 +21,7 @@ from melee.compiled import implements
 from melee.distributions import greedy, mix_uniform
 from melee.explorers.base import Explorer, Problem, number, text
 from melee.explorers.interface import distribution
-from melee.explorers.melee_paper import PaperState, load_policy, new_state
+from melee.explorers.melee_paper import PaperState, load_policy, new_state, policy_hash
 from melee.learners.interface import predict_all
 from melee.learners.sgd import Sgd
 from melee.policy_optimizers import fit
@@ -83,6 +83,11 @@ class BanditronMelee(Explorer):
     def start(self, problem: Problem) -> PaperState:
         """Weights of zero, under the features and weights of the trained policy."""
         return self.start_with(load_policy(self.policy), problem)
+
+    @property
+    def identity(self) -> str:
+        """The settings, and the checksum of the policy's weights."""
+        return f"{self.spec}#{policy_hash(self.policy)}"
 
     def start_with(self, weights: Floats, problem: Problem) -> PaperState:
         """The same under given weights of π."""

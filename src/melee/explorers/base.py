@@ -62,6 +62,11 @@ class Explorer:
         return ":".join([self.name, *(f"{key}={_written(value)}" for key, value in settings)])
 
     @property
+    def identity(self) -> str:
+        """A text that differs whenever decisions may: the SPEC, and a trained policy's checksum."""
+        return self.spec
+
+    @property
     def short_spec(self) -> str:
         """The SPEC string with only those settings that differ from the defaults."""
         changed = [f for f in dataclasses.fields(self) if getattr(self, f.name) != f.default]

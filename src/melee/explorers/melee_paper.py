@@ -18,6 +18,7 @@ and the number of actions is free, though the paper's policy was trained on two.
 share (entropy, time step) adds the same to every score of a linear policy, so it cannot sway it.
 """
 
+import hashlib
 import math
 from dataclasses import dataclass
 from functools import lru_cache
@@ -86,6 +87,11 @@ class MeleePaper(LearningExplorer):
         """A fresh learner, calibrated once, under the weights of the trained policy."""
         return self.start_with(load_policy(self.policy), problem)
 
+    @property
+    def identity(self) -> str:
+        """The settings, and the checksum of the policy's weights."""
+        return f"{self.spec}#{policy_hash(self.policy)}"
+
     def start_with(self, weights: Floats, problem: Problem) -> PaperState:
         """The same under given weights, as training needs it."""
         all_rows = self.optimizer in ("ips", "dr")
@@ -148,6 +154,11 @@ def load_policy(name: str) -> Floats:
     manifest = path / artefact.MANIFEST
     modified = manifest.stat().st_mtime_ns if manifest.exists() else 0
     return _load(str(path), modified)
+
+
+def policy_hash(name: str) -> str:
+    """SHA-256 of a policy's weights, by its name or directory."""
+    return hashlib.sha256(load_policy(name).tobytes()).hexdigest()
 
 
 @kernel

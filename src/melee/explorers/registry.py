@@ -1,6 +1,7 @@
 """The explorers by name, and SPEC strings: `name[:key=value[:key=value...]]`."""
 
 import dataclasses
+import functools
 
 from melee.errors import InputError, unknown
 from melee.explorers.bagging import Bagging
@@ -58,6 +59,11 @@ def parse(spec: str | Explorer) -> Explorer:
         return spec
     if not isinstance(spec, str):
         raise InputError(f"explorer is {spec!r}; expected a SPEC string such as 'linucb:alpha=0.1'")
+    return _parse(spec)
+
+
+@functools.lru_cache(maxsize=1024)
+def _parse(spec: str) -> Explorer:
     name, *settings = (part.strip() for part in spec.split(":"))
     if name not in EXPLORERS:
         raise unknown("explorer", name, list(EXPLORERS))

@@ -1,12 +1,13 @@
 """Algorithm 1 of the paper: MELEE's training, by AggreVaTe.
 
-Each round n rolls the last policy π_{n-1} in on one more synthetic task, values every action in
-every state on the way, adds the states to the meta-dataset D, and fits π_n to all of D. D is
-aggregated over rounds (the paper's text), not reset (its line 2). Of π_1 … π_N the one with the
-highest mean reward on held-out synthetic tasks is returned.
+Each round n rolls the last policy π_{n-1} in on one more synthetic task (or several, which then run
+in parallel), values every action in every state on the way, adds the states to the meta-dataset D,
+and fits π_n to all of D. D is aggregated over rounds (the paper's text), not reset (its line 2). Of
+π_1 … π_N the one with the highest mean reward on held-out synthetic tasks is returned.
 """
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from melee.arrays import Floats
+from melee.benchmark.mapping import Mapper, here
 from melee.datasets.synthetic import rectangles
 from melee.errors import InputError, unknown
 from melee.explorers.melee_paper import SCHEMA, MeleePaper, PaperState
@@ -33,8 +35,8 @@ class Training:
 
     Parameters
     ----------
-    n_tasks, n_rows
-        Synthetic tasks, one per round of AggreVaTe, and the rows of each.
+    n_tasks, n_rows, tasks_per_round
+        Synthetic tasks, the rows of each, and how many of them a round of AggreVaTe rolls in on.
     mu
         Uniform exploration while rolling in.
     beta
@@ -51,6 +53,7 @@ class Training:
 
     n_tasks: int = 82
     n_rows: int = 3000
+    tasks_per_round: int = 1
     mu: float = 0.1
     beta: float = 0.0
     rollout: str = "expert"
@@ -70,11 +73,21 @@ class Training:
         for name in ("mu", "beta"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise InputError(f"{name} is {getattr(self, name)}; expected a number in [0, 1]")
-        least = {"n_tasks": 1, "n_rows": 31, "horizon": 0, "every": 1}
+        least = {"n_tasks": 1, "n_rows": 31, "tasks_per_round": 1, "horizon": 0, "every": 1}
         least |= {"n_validation": 1, "n_validation_rows": 31}
         for name, low in least.items():
             if getattr(self, name) < low:
                 raise InputError(f"{name} is {getattr(self, name)}; expected {low} or larger")
+
+    @property
+    def n_rounds(self) -> int:
+        """The rounds of AggreVaTe, N."""
+        return -(-self.n_tasks // self.tasks_per_round)
+
+    def tasks_of(self, n: int) -> range:
+        """The numbers of the tasks of round n, from 0."""
+        first = n * self.tasks_per_round
+        return range(first, min(first + self.tasks_per_round, self.n_tasks))
 
     def as_dict(self) -> dict[str, Any]:
         """The setting for a manifest or a checkpoint."""
@@ -97,6 +110,7 @@ def training_task(training: Training, n: int) -> Prepared:
     return prepare(task, seed=int(generator(training.seed, "partition", n).integers(2**31)))
 
 
+@functools.lru_cache(maxsize=2)
 def validation_tasks(training: Training) -> list[Prepared]:
     """Held-out tasks of the same family."""
     source = int(generator(training.seed, "validation").integers(2**31))
@@ -111,8 +125,9 @@ def start(weights: Floats, prepared: Prepared, mu: float) -> PaperState:
     return MeleePaper(mu=mu).start_with(weights, problem_of(prepared, prepared.n_rounds))
 
 
-def collect(training: Training, n: int, weights: Floats) -> Examples:
-    """Roll π_{n-1} in on task n: the examples of round n (lines 2 to 15)."""
+def collect(job: tuple[Training, int, Floats]) -> Examples:
+    """Roll a policy in on the task of that number: its examples (lines 2 to 15)."""
+    training, n, weights = job
     prepared = training_task(training, n)
     return roll_in(
         start(weights, prepared, training.mu),
@@ -126,28 +141,35 @@ def collect(training: Training, n: int, weights: Floats) -> Examples:
     )
 
 
-def validate(weights: Floats, tasks: list[Prepared], seed: int) -> float:
-    """Mean reward of a policy, without extra exploration, over the held-out tasks."""
-    returns = []
-    for i, prepared in enumerate(tasks):
-        rewards = np.empty(prepared.n_rounds)
-        play(
-            start(weights, prepared, 0.0),
-            prepared.scaling,
-            prepared.task.contexts,
-            prepared.task.rewards,
-            prepared.order,
-            0,
-            stream(seed, "validation", i),
-            np.empty(prepared.n_rounds, np.int64),
-            rewards,
-            np.empty(prepared.n_rounds),
-        )
-        returns.append(rewards.mean())
-    return float(np.mean(returns))
+def validate(job: tuple[Training, int, Floats]) -> float:
+    """Mean reward of a policy, without extra exploration, on the held-out task of that number."""
+    training, i, weights = job
+    prepared = validation_tasks(training)[i]
+    rewards = np.empty(prepared.n_rounds)
+    play(
+        start(weights, prepared, 0.0),
+        prepared.scaling,
+        prepared.task.contexts,
+        prepared.task.rewards,
+        prepared.order,
+        0,
+        stream(training.seed, "validation", i),
+        np.empty(prepared.n_rounds, np.int64),
+        rewards,
+        np.empty(prepared.n_rounds),
+    )
+    return float(rewards.mean())
 
 
-def aggrevate(training: Training, done: list[Round] | None = None) -> Iterator[Round]:
+def validation_return(training: Training, weights: Floats, apply: Mapper = here) -> float:
+    """Mean reward of a policy over the held-out tasks."""
+    jobs = [(training, i, weights) for i in range(training.n_validation)]
+    return float(np.mean(apply(validate, jobs)))
+
+
+def aggrevate(
+    training: Training, done: list[Round] | None = None, apply: Mapper = here
+) -> Iterator[Round]:
     """Train; yields every round's policy as it is found.
 
     Parameters
@@ -157,21 +179,25 @@ def aggrevate(training: Training, done: list[Round] | None = None) -> Iterator[R
     done
         The rounds of an earlier, interrupted training with the same setting. Their examples are
         collected again, which is quick and gives the same ones, and training goes on from there.
+    apply
+        Where roll-ins and validations run; see `melee.benchmark.mapping`.
     """
     rounds = list(done or [])
-    held_out = validation_tasks(training)
-    blocks = [
-        collect(training, n, rounds[n - 1].weights if n else PI_0) for n in range(len(rounds))
-    ]
-    while len(rounds) < training.n_tasks:
+
+    def jobs_of(n: int) -> list[tuple[Training, int, Floats]]:
+        weights = rounds[n - 1].weights if n else PI_0
+        return [(training, task, weights) for task in training.tasks_of(n)]
+
+    blocks = apply(collect, [job for n in range(len(rounds)) for job in jobs_of(n)])
+    while len(rounds) < training.n_rounds:
         n = len(rounds)
-        blocks.append(collect(training, n, rounds[-1].weights if rounds else PI_0))
+        blocks += apply(collect, jobs_of(n))
         data = learn.Pairs.of(blocks, training.features)
         # The setting is chosen again whenever D has doubled, and for the last policy.
-        again = (n + 1) & n == 0 or n + 1 == training.n_tasks
+        again = (n + 1) & n == 0 or n + 1 == training.n_rounds
         setting = learn.choose_setting(data, training.seed) if again else rounds[-1].setting
         weights = learn.fit(data, setting, training.seed)
-        rounds.append(Round(weights, setting, validate(weights, held_out, training.seed)))
+        rounds.append(Round(weights, setting, validation_return(training, weights, apply)))
         yield rounds[-1]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from melee import artefact
 from melee.arrays import Floats
+from melee.benchmark.mapping import Mapper, here
 from melee.errors import DataError
 from melee.explorers.melee_paper import PER_ACTION, SCHEMA
 from melee.meta.aggrevate import Round, Training, aggrevate, best, start, validation_tasks
@@ -41,6 +42,7 @@ def train(
     out: str | Path,
     *,
     on_round: Callable[[int, Round], None] | None = None,
+    apply: Mapper = here,
 ) -> Trained:
     """Train a policy into a directory, or go on where an earlier call was interrupted.
 
@@ -54,6 +56,9 @@ def train(
     on_round
         Called with the number of rounds done and the latest one, also for rounds that were
         done before.
+    apply
+        Where roll-ins and validations run: `melee.benchmark.mapping.mapper` gives engines. The
+        policy is the same on all of them.
 
     Examples
     --------
@@ -68,7 +73,7 @@ def train(
     if on_round is not None:
         for n, one in enumerate(rounds):
             on_round(n + 1, one)
-    for one in aggrevate(training, rounds):
+    for one in aggrevate(training, rounds, apply):
         rounds.append(one)
         _checkpoint(path, training, rounds)
         if on_round is not None:

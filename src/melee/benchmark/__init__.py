@@ -1,0 +1,1 @@
+"""The benchmark: explorers × datasets × seeds, resumable, on one machine or many."""

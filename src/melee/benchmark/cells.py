@@ -1,0 +1,178 @@
+"""Cells: what is to be run, and the key under which its result is kept.
+
+A cell is dataset × explorer × seed. Its key is a hash of all that decides the result: the
+dataset's content, the explorer's full configuration (a trained policy by its checksum), the
+preparation, the seeds, and the code. Change any of them and the key is another one, so results
+of different code, data or parameters can never mix. The driver computes keys for its plan, and
+the process that plays a cell computes its key again from what it has at hand.
+"""
+
+import ast
+import dataclasses
+import functools
+import hashlib
+import json
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from melee.preparation import N_LABELLED
+
+A_A_SEED = 1_000_003
+"""Added to a seed for the second run of an A/A check: same rows, other exploration."""
+
+_MATTERS = (
+    "rng", "compiled", "distributions", "task", "calibration", "policy_optimizers",
+    "preparation", "loop", "learners", "explorers",
+)  # fmt: skip
+"""The modules and packages that decide what a run's rewards are."""
+
+
+@functools.cache
+def code_version() -> str:
+    """A hash of the code that matters to results; comments and docstrings do not."""
+    return source_hash(*_MATTERS)
+
+
+def source_hash(*names: str) -> str:
+    """A hash of what these modules and packages of melee do."""
+    home = resources.files("melee")
+    digest = hashlib.sha256()
+    for name in names:
+        item = home / name
+        files = item.iterdir() if item.is_dir() else iter([home / f"{name}.py"])
+        for file in sorted(files, key=lambda one: one.name):
+            if file.name.endswith(".py"):
+                tree = _without_docstrings(file.read_text(encoding="utf-8"))
+                digest.update(ast.dump(tree).encode())
+    return digest.hexdigest()[:16]
+
+
+def _without_docstrings(source: str) -> ast.Module:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [  # type: ignore[attr-defined]
+                part
+                for part in body
+                if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
+            ]
+    return tree
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset of the plan, as far as the driver knows it; a problem if it cannot be used."""
+
+    name: str
+    family: str
+    content_hash: str
+    n_rows: int
+    n_features: int
+    n_actions: int
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run to make: explorers by their SPEC; replicate 1 is the second run of an A/A check."""
+
+    dataset: str
+    explorer: str
+    seed: int
+    replicate: int
+    key: str
+
+
+def cell_key(
+    content_hash: str, identity: str, seed: int, replicate: int, max_rounds: int | None, code: str
+) -> str:
+    """The key of a cell: a dataset's content, an explorer's identity, and how it is played."""
+    parts = {
+        "dataset": content_hash,
+        "explorer": identity,
+        "n_labelled": N_LABELLED,
+        "max_rounds": max_rounds,
+        "seed": seed,
+        "exploration_seed": exploration_seed(seed, replicate),
+        "code": code,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def exploration_seed(seed: int, replicate: int) -> int:
+    """The seed of the explorer's randomness."""
+    return seed + A_A_SEED * replicate
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a benchmark is to run.
+
+    Attributes
+    ----------
+    suite
+        The suite's name or directory, as `load_suite` takes it.
+    datasets
+        In the suite's order, unusable ones included.
+    explorers, identities
+        SPECs, and what tells their decisions apart: every setting, a trained policy's checksum.
+    seeds, max_rounds, a_a
+        The seeds, the most rounds of a run, and whether every cell is run a second time under
+        another seed of its exploration.
+    code
+        The code's version when the plan was made.
+    """
+
+    suite: str
+    datasets: tuple[Dataset, ...]
+    explorers: tuple[str, ...]
+    identities: tuple[str, ...]
+    seeds: tuple[int, ...]
+    max_rounds: int | None
+    a_a: bool
+    code: str
+
+    @functools.cached_property
+    def cells(self) -> dict[str, list[Cell]]:
+        """The cells of every dataset: seed by seed, so that a preparation serves all explorers."""
+        return {
+            dataset.name: [
+                Cell(
+                    dataset.name,
+                    spec,
+                    seed,
+                    replicate,
+                    cell_key(
+                        dataset.content_hash or dataset.problem,
+                        identity,
+                        seed,
+                        replicate,
+                        self.max_rounds,
+                        self.code,
+                    ),
+                )
+                for seed in self.seeds
+                for spec, identity in zip(self.explorers, self.identities, strict=True)
+                for replicate in range(2 if self.a_a else 1)
+            ]
+            for dataset in self.datasets
+        }
+
+    def n_rounds(self, dataset: Dataset) -> int:
+        """How many rounds a run on this dataset has."""
+        left = max(dataset.n_rows - N_LABELLED, 0)
+        return left if self.max_rounds is None else min(left, self.max_rounds)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan for a file."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> "Plan":
+        """The plan from a file."""
+        values: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in given.items()
+        }
+        return cls(**values | {"datasets": tuple(Dataset(**one) for one in given["datasets"])})

@@ -1,0 +1,99 @@
+"""What is known of a suite's datasets from the last time, so that they need not be read again.
+
+A dataset's content hash and shape are remembered under all that they follow from: the file's
+path, size, inode and times of change, the manifest, and the code that reads. They only serve to
+make a plan; a process that plays a dataset reads it and checks its content hash.
+"""
+
+import functools
+import hashlib
+import json
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from melee.benchmark.cells import Dataset, source_hash
+from melee.benchmark.files import read_checked, write_checked
+from melee.datasets import Entry
+from melee.errors import DataError, MeleeError
+from melee.preparation import N_LABELLED
+
+
+class Facts:
+    """Datasets by what they were read from; `save` keeps those asked for since."""
+
+    def __init__(self, known: dict[str, list[Any]] | None = None) -> None:
+        self.known = known or {}
+        self.used: dict[str, list[Any]] = {}
+
+    @classmethod
+    def read(cls, directory: Path) -> "Facts":
+        """What the store of this directory remembers; nothing if there is none, or damage."""
+        try:
+            return cls(read_checked(directory / "datasets.json"))
+        except (OSError, DataError):
+            return cls()
+
+    def save(self, directory: Path) -> None:
+        """Remember them for the next time."""
+        if self.used != self.known:
+            write_checked(directory / "datasets.json", self.used)
+
+    def dataset(self, suite: str, entry: Entry) -> Dataset:
+        """The dataset for a plan: from memory if its file has not changed, else by reading it."""
+        token = _token(suite, entry)
+        if token in self.known:
+            self.used[token] = self.known[token]
+            return _described(entry, *self.known[token])
+        try:
+            task = entry.load()
+        except MeleeError as error:
+            return Dataset(entry.name, entry.family, "", 0, 0, 0, str(error))
+        facts: list[Any] = [task.content_hash, task.n_rows, task.n_features, task.n_actions]
+        if token:
+            self.used[token] = facts
+        return _described(entry, *facts)
+
+
+def _described(
+    entry: Entry, content_hash: str, n_rows: int, n_features: int, n_actions: int
+) -> Dataset:
+    problem = ""
+    if n_rows <= N_LABELLED:
+        problem = (
+            f"dataset {entry.name}: {N_LABELLED} rows are reserved for calibration but it has "
+            f"only {n_rows}; use a larger dataset"
+        )
+    return Dataset(entry.name, entry.family, content_hash, n_rows, n_features, n_actions, problem)
+
+
+def _token(suite: str, entry: Entry) -> str:
+    """A hash of what a dataset's content follows from; empty if that cannot be told."""
+    directory = Path(suite)
+    if entry.stored is not None:
+        stored = entry.stored()
+        origin: Any = stored and vars(stored)
+    elif directory.is_dir():
+        manifest = directory / "MANIFEST.csv"
+        origin = [_state_of(directory / entry.source), entry.name]
+        origin += [_state_of(manifest)] if manifest.exists() else []
+    else:
+        origin = [suite, entry.name, metadata.version("scikit-learn")]
+    if not origin:
+        return ""
+    return hashlib.sha256(json.dumps([origin, _reader()]).encode()).hexdigest()
+
+
+def _state_of(path: Path) -> list[Any]:
+    try:
+        state = path.stat()
+    except OSError:
+        return [str(path)]
+    times = [state.st_mtime_ns, state.st_ctime_ns]  # nobody can set the second
+    return [str(path.resolve()), state.st_size, state.st_ino, *times]
+
+
+@functools.cache
+def _reader() -> list[str]:
+    """The versions of what reads datasets."""
+    return [source_hash("datasets", "task"), metadata.version("pandas"), metadata.version("numpy")]

@@ -1,0 +1,216 @@
+"""A benchmark from plan to results: what is done is skipped, what is finished is kept."""
+
+import contextlib
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from melee.benchmark.cells import Cell, Dataset, Plan, code_version
+from melee.benchmark.engines import Engine
+from melee.benchmark.facts import Facts
+from melee.benchmark.results import CellResult, Results
+from melee.benchmark.store import Record, Store
+from melee.benchmark.work import Group, Times
+from melee.datasets import load_suite
+from melee.errors import InputError, whole_number
+from melee.explorers import parse
+from melee.learners.ridge import MAX_EXACT_FEATURES
+from melee.preparation import N_LABELLED
+from melee.version import __version__
+
+
+def make_plan(
+    suite: str,
+    explorers: list[str],
+    *,
+    n_seeds: int,
+    max_rounds: int | None = None,
+    a_a: bool = True,
+    facts: Facts | None = None,
+) -> Plan:
+    """Read the suite and check everything that can be checked before the first cell runs.
+
+    Datasets of which `facts` knows are not read, and those that are read are noted there.
+    """
+    if not explorers:
+        raise InputError("no explorers are given; name at least one, such as linucb")
+    specs = [parse(spec) for spec in explorers]
+    identities = tuple(one.identity for one in specs)  # refuses a policy that cannot be loaded
+    names = [one.short_spec for one in specs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"explorer {twice[0]} is given twice; give each once")
+    if max_rounds is not None:
+        max_rounds = whole_number("max_rounds", max_rounds, 1)
+    seeds = tuple(range(whole_number("seeds", n_seeds, 1)))
+    entries = load_suite(suite)
+    where = str(Path(suite).resolve()) if Path(suite).is_dir() else suite
+    known = facts or Facts()
+    datasets = tuple(known.dataset(where, entry) for entry in entries)
+    return Plan(where, datasets, tuple(names), identities, seeds, max_rounds, a_a, code_version())
+
+
+@dataclass
+class Summary:
+    """What a run did, and where its time went."""
+
+    n_cells: int
+    n_run: int
+    n_failed: int
+    wall: float
+    starting: float
+    workers: int
+    times: Times = field(default_factory=Times)
+
+    @property
+    def overhead(self) -> float:
+        """Share of the workers' time spent outside the compiled pass, start-up apart."""
+        return 1.0 - self.times.playing / self.times.total if self.times.total > 0.0 else 0.0
+
+
+def pending(plan: Plan, store: Store, *, retry_failed: bool = False) -> list[Group]:
+    """The cells that have no result yet, by dataset, the longest first.
+
+    Datasets of equal content share their cells, which are run once.
+    """
+    groups, seen = [], set[str]()
+    for dataset in plan.datasets:
+        left = [
+            cell
+            for cell in plan.cells[dataset.name]
+            if cell.key not in seen
+            and (cell.key not in store or (retry_failed and store.failed(cell.key)))
+        ]
+        if left:
+            seen.update(cell.key for cell in left)
+            group = Group(
+                plan.suite,
+                dataset.name,
+                dataset.content_hash,
+                dataset.n_features > MAX_EXACT_FEATURES,
+                plan.max_rounds,
+                plan.code,
+                tuple(left),
+            )
+            groups.append((len(left) * _size(plan, dataset), group))
+    return [group for _, group in sorted(groups, key=lambda pair: -pair[0])]
+
+
+def _size(plan: Plan, dataset: Dataset) -> float:
+    """What a cell of a dataset costs, roughly and in no unit."""
+    return plan.n_rounds(dataset) * (dataset.n_features + 10.0) * dataset.n_actions
+
+
+def estimate(plan: Plan, store: Store | None) -> float:
+    """Seconds that the missing cells may take in one process.
+
+    By what the finished cells of the same explorer took per round and input, else by a guess
+    that errs on the slow side.
+    """
+    known: dict[str, list[float]] = {}
+    missing: list[tuple[str, float]] = []
+    for dataset in plan.datasets:
+        size = _size(plan, dataset)
+        for cell in plan.cells[dataset.name]:
+            if store is not None and cell.key in store:
+                if size > 0.0 and not store.failed(cell.key):
+                    known.setdefault(cell.explorer, []).append(store.seconds(cell.key) / size)
+            elif not dataset.problem:
+                missing.append((cell.explorer, size))
+    rates = {name: float(np.mean(values)) for name, values in known.items()}
+    return sum(size * rates.get(name, 1e-7) for name, size in missing)
+
+
+def run(
+    plan: Plan,
+    store: Store,
+    engine: Engine,
+    *,
+    workers: int = 1,
+    retry_failed: bool = False,
+    on_record: Callable[[Cell, Record], None] | None = None,
+) -> Summary:
+    """Run what is missing and put it into the store.
+
+    Interrupting it, at any time and in any way, loses only the cells that were being played.
+    """
+    began = time.perf_counter()
+    groups = pending(plan, store, retry_failed=retry_failed)
+    cells = {cell.key: cell for group in groups for cell in group.cells}
+    store.save_plan(plan, about(plan))
+
+    def keep(record: Record) -> None:
+        store.add(record)
+        if on_record is not None:
+            on_record(cells[record.key], record)
+
+    unusable = {one.name: one.problem for one in plan.datasets if one.problem}
+    for group in groups:
+        if group.dataset in unusable:
+            for cell in group.cells:
+                keep(Record.failure(cell.key, unusable[group.dataset]))
+    readable = [group for group in groups if group.dataset not in unusable]
+    if readable:
+        with contextlib.closing(engine.run(readable)) as records:  # ends its processes, always
+            for record in records:
+                keep(record)
+    everything = [cell for group in plan.cells.values() for cell in group]
+    return Summary(
+        n_cells=len(everything),
+        n_run=len(cells),
+        n_failed=sum(store.failed(cell.key) for cell in everything),
+        wall=time.perf_counter() - began,
+        starting=engine.starting,
+        workers=workers,
+        times=engine.times,
+    )
+
+
+def about(plan: Plan) -> dict[str, Any]:
+    """What a reader of the results should know of how they came about."""
+    import numba
+
+    return {
+        "suite": Path(plan.suite).name,
+        "melee": __version__,
+        "code": code_version(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "n_labelled": N_LABELLED,
+        "max_rounds": plan.max_rounds,
+        "settings": {spec: parse(spec).spec for spec in plan.explorers},
+    }
+
+
+def load_results(store: Store, replicate: int = 0) -> Results:
+    """The results of the latest plan; replicate 1 are the second runs of the A/A check."""
+    plan, noted = store.load_plan()
+    records = {record.key: record for record in store.records()}
+    results = Results([one.name for one in plan.datasets], [*plan.explorers], [*plan.seeds], noted)
+    for dataset in plan.datasets:
+        for cell in plan.cells[dataset.name]:
+            if cell.key in records and cell.replicate == replicate:
+                record = records[cell.key]
+                results.add(
+                    CellResult(
+                        dataset.name,
+                        dataset.family,
+                        record.n or plan.n_rounds(dataset),
+                        dataset.n_features,
+                        dataset.n_actions,
+                        cell.explorer,
+                        cell.seed,
+                        record.rewards,
+                        record.seconds,
+                        record.problem,
+                    )
+                )
+    return results

@@ -1,0 +1,169 @@
+"""The work of one process: load a dataset, prepare it, play its cells."""
+
+import functools
+import gc
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from melee.benchmark.cells import Cell, cell_key, code_version, exploration_seed
+from melee.benchmark.store import Record
+from melee.datasets import Suite, load_suite
+from melee.errors import DataError, InputError, MeleeError
+from melee.explorers import parse
+from melee.loop import simulate
+from melee.preparation import Prepared, prepare
+from melee.task import Task
+
+ATTEMPTS = 2
+"""How often a cell is tried that runs out of memory or time, or whose process dies."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The cells of one dataset that are still to be run; `wide` if it has many features."""
+
+    suite: str
+    dataset: str
+    content_hash: str
+    wide: bool
+    max_rounds: int | None
+    code: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass
+class Times:
+    """Where the time of a process went, in seconds."""
+
+    loading: float = 0.0
+    preparing: float = 0.0
+    playing: float = 0.0
+    total: float = 0.0
+
+    def add(self, other: "Times") -> None:
+        """Count another process's, or another group's, time in."""
+        for name in vars(self):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass
+class Outcome:
+    """What running a group gave: a record per cell, and where the time went."""
+
+    records: list[Record] = field(default_factory=list)
+    times: Times = field(default_factory=Times)
+
+
+@functools.lru_cache(maxsize=4)
+def _suite(name: str) -> Suite:
+    return load_suite(name)
+
+
+def play_group(group: Group, times: Times) -> Iterator[Record]:
+    """Play the cells of a group one after the other; failures are records too."""
+    _check_code(group.code)
+    began = time.perf_counter()
+    try:
+        task = _suite(group.suite).entry(group.dataset).load()
+        if task.content_hash != group.content_hash:
+            raise DataError(f"dataset {group.dataset}: it changed while the benchmark was running")
+    except Exception as error:
+        yield from (Record.failure(cell.key, _reason(error)) for cell in group.cells)
+        return
+    times.loading += time.perf_counter() - began
+    identities = {cell.explorer: _identity(cell.explorer) for cell in group.cells}
+    prepared: Prepared | None = None
+    prepared_for = -1
+    for cell in group.cells:
+        own_key = cell_key(
+            task.content_hash,
+            identities[cell.explorer],
+            cell.seed,
+            cell.replicate,
+            group.max_rounds,
+            group.code,
+        )
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                if own_key != cell.key:
+                    raise DataError(
+                        f"explorer {cell.explorer}: its policy changed while the benchmark was "
+                        "running, or is another one on this machine"
+                    )
+                if prepared is None or prepared_for != cell.seed:
+                    start = time.perf_counter()
+                    prepared = prepare(task, seed=cell.seed, max_rounds=group.max_rounds)
+                    prepared_for = cell.seed
+                    times.preparing += time.perf_counter() - start
+                seed = exploration_seed(cell.seed, cell.replicate)
+                run = simulate(prepared, cell.explorer, seed=seed)
+                times.playing += run.seconds
+                record = Record.of(cell.key, run.rewards, run.seconds)
+                break
+            except MemoryError:
+                reason = f"it ran out of memory, {attempt} times; use a machine with more"
+                record = Record.failure(cell.key, reason)
+                gc.collect()
+            except Exception as error:
+                record = Record.failure(cell.key, _reason(error))
+                break
+        yield record
+    times.total += time.perf_counter() - began
+
+
+def _identity(explorer: str) -> str:
+    try:
+        return parse(explorer).identity
+    except MeleeError:  # its policy is not here
+        return ""
+
+
+def _check_code(expected: str) -> None:
+    """Refuse to play with code other than the plan's: its results belong under other keys."""
+    if code_version() != expected:
+        raise InputError(
+            f"a worker has version {code_version()} of melee's code and this run began with "
+            f"{expected}: the code was edited meanwhile, or another machine has another version; "
+            "install the same one everywhere and run the same command again"
+        )
+
+
+def _reason(error: Exception) -> str:
+    """What to tell of an exception; a bug in an explorer must not stop the other cells."""
+    return str(error) if isinstance(error, MeleeError) else f"{type(error).__name__}: {error}"
+
+
+def run_group(group: Group) -> Outcome:
+    """Play a whole group and return all of it, for engines that send results once."""
+    _check_code(group.code)
+    warm_up({cell.explorer for cell in group.cells}, group.wide)
+    outcome = Outcome()
+    outcome.records.extend(play_group(group, outcome.times))
+    return outcome
+
+
+def warm_up(explorers: Iterable[str], wide: bool) -> None:
+    """Import, compile or load from the cache what these explorers need.
+
+    With `wide`, also what they need above 150 features, so that no cell pays for a compilation.
+    """
+    import sklearn.datasets  # noqa: F401 - and pandas with it: what loading a dataset imports
+
+    for explorer in explorers:
+        for width in [1, 76] if wide else [1]:
+            _warm_up(explorer, width)
+
+
+@functools.cache
+def _warm_up(explorer: str, width: int) -> None:
+    from melee.datasets import rectangles
+
+    narrow = rectangles(40, seed=0)
+    task = Task("warm-up", np.tile(narrow.contexts, (1, width)), narrow.rewards)
+    try:
+        simulate(task, explorer, seed=0)
+    except Exception as error:  # whatever it is, its cells will fail by it, and say so
+        del error

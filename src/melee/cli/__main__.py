@@ -1,0 +1,5 @@
+"""`python -m melee.cli` is `melee`."""
+
+from melee.cli import main
+
+main()

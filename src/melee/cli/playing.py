@@ -1,0 +1,139 @@
+"""Commands to play: simulate, and the lists of datasets and explorers."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from melee.cli.app import app, check_format, out
+
+if TYPE_CHECKING:
+    from melee.task import Task
+
+
+@app.command()
+def simulate(
+    data: Annotated[str, typer.Option(help="A data file, or a dataset of the bundled suite.")],
+    explorer: Annotated[
+        list[str], typer.Option(help="SPEC such as linucb:alpha=0.1; repeat it to compare several.")
+    ],
+    target: Annotated[
+        str | None, typer.Option(help="The column of labels; the last one by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the order and the exploration.")] = 0,
+    max_rounds: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
+    curve: Annotated[
+        Path | None, typer.Option(help="Draw the learning curves here (.png or .svg).")
+    ] = None,
+    format: Annotated[str, typer.Option(help="table or json.")] = "table",  # noqa: A002
+) -> None:
+    """Play one dataset and print the progressive validation return."""
+    check_format(format, "table", "json")
+    from melee import figures
+    from melee.explorers import parse
+    from melee.loop import simulate as play
+    from melee.preparation import prepare
+
+    chosen = [parse(spec) for spec in explorer]
+    if curve is not None:
+        figures.check_path(curve)
+    prepared = prepare(_load(data, target), seed=seed, max_rounds=max_rounds)
+    task = prepared.task
+    runs = {one.short_spec: play(prepared, one, seed=seed) for one in chosen}
+    if curve is not None:
+        figures.learning_curves(
+            {name: run.curve for name, run in runs.items()},
+            curve,
+            title=f"{task.name}, seed {seed}",
+        )
+    if format == "json":
+        print(
+            json.dumps(
+                [
+                    {
+                        "dataset": task.name,
+                        "n_rounds": prepared.n_rounds,
+                        "n_features": task.n_features,
+                        "n_actions": task.n_actions,
+                        "explorer": name,
+                        "seed": seed,
+                        "mean_reward": run.mean_reward,
+                        "seconds": run.seconds,
+                    }
+                    for name, run in runs.items()
+                ],
+                indent=2,
+            )
+        )
+        return
+    out.print(
+        f"{task.name}: {prepared.n_rounds} rounds after {len(prepared.labelled)} labelled rows, "
+        f"{task.n_features} features, {task.n_actions} actions; "
+        f"scaling {prepared.method}, learning rate {prepared.learning_rate:g}",
+        highlight=False,
+    )
+    for note in task.notes:
+        out.print(f"  {note}", highlight=False, markup=False)
+    table = Table()
+    table.add_column("explorer")
+    table.add_column("mean reward", justify="right")
+    table.add_column("mean reward so far, from 0 to 1", no_wrap=True)
+    for name, run in runs.items():
+        table.add_row(name, f"{run.mean_reward:.4f}", figures.sparkline(run.curve, width=40))
+    out.print(table)
+    if curve is not None:
+        out.print(f"learning curves: {curve}", highlight=False)
+
+
+def _load(data: str, target: str | None) -> "Task":
+    """A task from a file, or from the bundled suite by name."""
+    from melee.datasets import load_suite, read_table
+    from melee.datasets.suites import BUNDLED
+
+    if data in BUNDLED and not Path(data).exists():
+        return load_suite("bundled").entry(data).load()
+    return read_table(data, target=target)
+
+
+@app.command()
+def datasets(
+    suite: Annotated[str, typer.Option(help="bundled, paper300 or a directory.")] = "bundled",
+) -> None:
+    """List the datasets of a suite, and what is cached of it."""
+    from melee.datasets import cache_directory, describe, load_suite
+
+    rows = describe(load_suite(suite))
+    table = Table()
+    for name in ["dataset", "rows", "features", "actions", "from", "here"]:
+        number = name in ("rows", "features", "actions")
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        numbers = [row.n_rows, row.n_features, row.n_actions]
+        here = row.problem or ("yes" if row.cached else "no")
+        table.add_row(
+            row.name, *("?" if n is None else f"{n:,}" for n in numbers), row.source, here
+        )
+    out.print(table)
+    n_here = sum(row.cached and not row.problem for row in rows)
+    out.print(f"{n_here} of {len(rows)} can be played without a network.", highlight=False)
+    if n_here < len(rows):
+        out.print(f"OpenML's are fetched when played and kept in {cache_directory()}.")
+
+
+@app.command()
+def explorers() -> None:
+    """List the explorers and their settings."""
+    import inspect
+
+    from melee.explorers import EXPLORERS
+
+    table = Table(show_lines=True)
+    table.add_column("explorer", no_wrap=True)
+    table.add_column("what it does, and its settings with their defaults")
+    for name, kind in EXPLORERS.items():
+        summary = (inspect.getdoc(kind) or "").splitlines()[0]
+        settings = kind().spec.removeprefix(name).lstrip(":").replace(":", "  ")
+        table.add_row(name, f"{summary}\n[dim]{settings}[/dim]" if settings else summary)
+    out.print(table)
