@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from melee.arrays import Floats, Ints, Words
-from melee.compiled import kernel, resolved
+from melee.compiled import kernel, prefetch_row, resolved
 from melee.distributions import sample
 from melee.errors import InputError, whole_number
 from melee.explorers import Explorer, Problem, parse
@@ -64,8 +64,8 @@ class Run:
         return np.cumsum(self.rewards) / np.arange(1, len(self.rewards) + 1)
 
 
-BLOCK = 32
-"""Rows that a pass fetches at once."""
+AHEAD = 8
+"""How many rounds before its own a row is fetched: random rows miss the processor's caches."""
 
 
 @kernel
@@ -85,34 +85,26 @@ def play(
 
     Overwrites the explorer's state and the last three.
     """
-    n_actions, n_features = reward_table.shape[1], contexts.shape[1]
-    pmf = np.empty(n_actions)
-    x = np.empty(n_features + 1)
-    revealed = np.empty(n_actions)
-    # Rows in random order miss the processor's caches; fetched a block ahead, they wait for
-    # memory all at once instead of one after the other.
-    x_ahead = np.empty((BLOCK, n_features + 1))
-    rewards_ahead = np.empty((BLOCK, n_actions))
-    for start in range(0, order.shape[0], BLOCK):
-        stop = min(start + BLOCK, order.shape[0])
-        for i in range(start, stop):
-            scale_row(scaling, contexts[order[i]], x_ahead[i - start])
-            for a in range(n_actions):
-                rewards_ahead[i - start, a] = reward_table[order[i], a]
-        for i in range(start, stop):
-            t = first + i + 1
-            for j in range(n_features + 1):
-                x[j] = x_ahead[i - start, j]
-            for a in range(n_actions):
-                revealed[a] = rewards_ahead[i - start, a]
-            start_round(rng, t, ACT)
-            distribution(explorer, x, t, rng, pmf)
-            action = sample(pmf, uniform(rng))
-            actions[i] = action
-            rewards[i] = revealed[action]
-            probabilities[i] = pmf[action]
-            start_round(rng, t, LEARN)
-            reveal(explorer, x, t, rng, action, revealed, pmf[action])
+    pmf = np.empty(reward_table.shape[1])
+    revealed = np.empty(reward_table.shape[1])
+    x = np.empty(contexts.shape[1] + 1)
+    for i in range(order.shape[0]):
+        t = first + i + 1
+        row = order[i]
+        if i + AHEAD < order.shape[0]:
+            prefetch_row(contexts, order[i + AHEAD])
+            prefetch_row(reward_table, order[i + AHEAD])
+        scale_row(scaling, contexts[row], x)
+        for a in range(pmf.shape[0]):
+            revealed[a] = reward_table[row, a]
+        start_round(rng, t, ACT)
+        distribution(explorer, x, t, rng, pmf)
+        action = sample(pmf, uniform(rng))
+        actions[i] = action
+        rewards[i] = revealed[action]
+        probabilities[i] = pmf[action]
+        start_round(rng, t, LEARN)
+        reveal(explorer, x, t, rng, action, revealed, pmf[action])
 
 
 @kernel
