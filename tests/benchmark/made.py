@@ -134,12 +134,13 @@ def serve_badly(pipe, explorers, wide):
     """A worker that starts slowly, dies of softmax on `three`, and hangs at it on `plain`."""
     simulate = vars(work)["simulate"]
 
-    def bad(prepared, explorer, *, seed):
-        if (prepared.task.name, explorer) == ("three", "softmax"):
+    def bad(task, explorer, *, seed):
+        name = getattr(task, "task", task).name  # the warm-up's is not prepared
+        if (name, explorer) == ("three", "softmax"):
             os.kill(os.getpid(), signal.SIGKILL)
-        if (prepared.task.name, explorer) == ("plain", "softmax"):
+        if (name, explorer) == ("plain", "softmax"):
             time.sleep(60)
-        return simulate(prepared, explorer, seed=seed)
+        return simulate(task, explorer, seed=seed)
 
     vars(work)["simulate"] = bad
     time.sleep(1)

@@ -150,7 +150,7 @@ def warm_up(explorers: Iterable[str], wide: bool) -> None:
 
     With `wide`, also what they need above 150 features, so that no cell pays for a compilation.
     """
-    import sklearn.datasets  # noqa: F401 - and pandas with it: what loading a dataset imports
+    import pandas as pd  # noqa: F401 - what reading a dataset imports
 
     for explorer in explorers:
         for width in [1, 76] if wide else [1]:
