@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from melee.benchmark.cells import Plan, code_version
 from melee.benchmark.store import Record
-from melee.benchmark.work import ATTEMPTS, Group, Times, play_group, run_group, warm_up
+from melee.benchmark.work import ATTEMPTS, Group, Outcome, Times, play_group, run_group, warm_up
 from melee.datasets import cache_directory
 from melee.errors import DataError, InputError, MeleeError, unknown
 from melee.learners.ridge import MAX_EXACT_FEATURES
@@ -292,40 +292,46 @@ class DaskEngine:
     def run(self, groups: list[Group]) -> Generator[Record, None, None]:
         """Submit all groups; Dask runs a group again if its worker is lost.
 
-        A group that keeps killing its workers is taken apart, so that only the cells fail that
-        are to blame.
+        Who is lost with a worker may only have waited there. So the cells of groups on which Dask
+        gives up are tried once more at the end, one by one, and only those fail that are to blame.
         """
         began = time.monotonic()
         with self.client() as client:
             self.starting = time.monotonic() - began
-            futures: dict[Any, Group] = {}
-
-            def submit(group: Group) -> Any:
-                future = client.submit(run_group, group, key=f"melee-{uuid.uuid4().hex}")
-                futures[future] = group
-                return future
-
-            done = self._dask.as_completed([submit(group) for group in groups], loop=client.loop)
-            for future in done:
-                group = futures.pop(future)
+            suspects: list[Group] = []
+            for group, future in self._finished(client, groups):
                 if future.status == "finished":
-                    outcome = future.result()
-                    self.times.add(outcome.times)
-                    yield from outcome.records
-                    continue
-                if future.status != "error":
-                    raise DataError(
-                        "the Dask scheduler is gone; what was finished is kept: start it and run "
-                        "the same command again"
-                    )
-                error = future.exception()
-                if isinstance(error, MeleeError):
-                    raise error
-                if len(group.cells) > 1:
-                    for cell in group.cells:
-                        done.add(submit(dataclasses.replace(group, cells=(cell,))))
-                    continue
-                yield Record.failure(group.cells[0].key, self._reason(error))
+                    yield from self._records(future)
+                else:
+                    suspects += [dataclasses.replace(group, cells=(one,)) for one in group.cells]
+            for suspect in suspects:
+                for _, future in self._finished(client, [suspect]):
+                    if future.status == "finished":
+                        yield from self._records(future)
+                    else:
+                        reason = self._reason(future.exception())
+                        yield Record.failure(suspect.cells[0].key, reason)
+
+    def _finished(self, client: Any, groups: list[Group]) -> Iterator[tuple[Group, Any]]:
+        """Groups and their futures, finished or given up, as they come."""
+        futures = {
+            client.submit(run_group, group, key=f"melee-{uuid.uuid4().hex}"): group
+            for group in groups
+        }
+        for future in self._dask.as_completed(list(futures), loop=client.loop):
+            if future.status not in ("finished", "error"):
+                raise DataError(
+                    "the Dask scheduler is gone; what was finished is kept: start it and run the "
+                    "same command again"
+                )
+            if future.status == "error" and isinstance(future.exception(), MeleeError):
+                raise future.exception()
+            yield futures.pop(future), future
+
+    def _records(self, future: Any) -> list[Record]:
+        outcome: Outcome = future.result()
+        self.times.add(outcome.times)
+        return outcome.records
 
     def _reason(self, error: BaseException) -> str:
         if isinstance(error, self._dask.KilledWorker):

@@ -74,7 +74,7 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
         yield from (Record.failure(cell.key, _reason(error)) for cell in group.cells)
         return
     times.loading += time.perf_counter() - began
-    identities = {cell.explorer: _identity(cell.explorer) for cell in group.cells}
+    identities = {spec: _identity(spec) for spec in {cell.explorer for cell in group.cells}}
     prepared: Prepared | None = None
     prepared_for = -1
     for cell in group.cells:
