@@ -432,6 +432,125 @@ class FullInformation(RidgeTwin):
             model.learn(x, reward)
 
 
+# --- learned optimism, hidden units, cold start -------------------------------------------------
+
+
+def widened(x, columns, weights):
+    """[features, hidden units, 1] of an x that ends in 1: max(0, u·z_i + v·z_j + b) each.
+
+    The features z were divided by √d; the units, less 0.5, by the square root of their number.
+    """
+    z = x[:-1] * math.sqrt(len(x) - 1)
+    pairs = zip(columns, weights, strict=True)
+    units = np.array([max(0.0, u * z[i] + v * z[j] + b) for (i, j), (u, v, b) in pairs])
+    return np.concatenate([x[:-1], (units - 0.5) / math.sqrt(len(units)), [1.0]])
+
+
+def cold_inputs(rows):
+    """All rows so far in the scaling of the moment: that of the first 2, 4, 8, ... 256 of them."""
+    n, d = rows.shape
+    if n < 2:
+        return np.column_stack([np.clip(rows, -5, 5) / math.sqrt(d), np.ones(n)])
+    return scaled(rows[: min(2 ** (n.bit_length() - 1), 256)], rows, "standardize")
+
+
+class Melee:
+    """mean + exp(g(ψ))·spread over ridges solved from scratch; everything else by the history.
+
+    g is `linear`·ψ + `outer`·tanh(`inner` ψ), kept in [-12, 4], of ψ kept in [`low`, `high`].
+    """
+
+    def __init__(self, n_actions, n_inputs, network, budget, ridge):
+        self.f = Optimizer(n_actions, lambda: Ridge(n_inputs, ridge))
+        self.linear, self.inner, self.outer, self.low, self.high = network
+        self.budget = budget
+        self.played = []  # action, reward, mean of that action before, largest mean before
+        self.decided_by = {"network": 0, "rule": 0, "greedy": 0}
+        self.n_held = 0
+
+    def means(self, x):
+        return self.f.predict(x).round(12) + 0.0  # unplayed actions predict 0 and are tied
+
+    def spreads(self, x):
+        return np.array([m.spread(x) for m in self.f.models])
+
+    def inputs(self, x):
+        """ψ of every action, in the order of the docstring."""
+        means, spreads = self.means(x), self.spreads(x)
+        n, k = len(self.played), len(means)
+        actions = np.array([a for a, _, _, _ in self.played], dtype=int)
+        rewards = np.array([r for _, r, _, _ in self.played])
+        errors = rewards - np.array([m for _, _, m, _ in self.played])
+        best = means.max()
+        average = (0.5 + rewards.sum()) / (n + 1)
+        recent = 0.5
+        for reward in rewards:
+            recent = 0.95 * recent + 0.05 * reward
+        shared = [
+            1.0,
+            math.log(n + 1) / 8,
+            math.log(k) / 3,
+            math.log(len(x)) / 4,
+            math.log((0.25 + (errors**2).sum()) / (n + 1)) / 3,
+            average,
+            math.log(1.02 - np.clip(best, 0, 1)) / 4,
+            4 * errors.sum() / (n + 5),
+            recent,
+        ]
+        beside = spreads[means == best].max()  # the widest of tied ones
+        rows = []
+        for a in range(k):
+            n_plays = (actions == a).sum()
+            own = [
+                math.log(1.02 - np.clip(means[a], 0, 1)) / 4,
+                math.log(1 + n_plays) / 6,
+                min(best - means[a], 1.5),
+                math.log(spreads[a]) / 2,
+                math.log(spreads[a] / beside),
+                (rewards[actions == a].sum() + average) / (n_plays + 1),
+                float(means[a] == best),
+            ]
+            rows.append([*shared, *own])
+        return np.array(rows)
+
+    def cost_of_exploring(self):
+        """What the predicted actions were expected to earn where others were played, less that."""
+        cost = shortfall = 0.0
+        n_predicted = 0
+        for _, reward, mean, best in self.played:
+            if mean < best:
+                expected = np.clip(best, 0, 1) + shortfall / (n_predicted + 10)
+                cost += np.clip(expected, 0, 1) - reward
+            else:
+                n_predicted += 1
+                shortfall += reward - np.clip(best, 0, 1)
+        return cost
+
+    def pmf(self, x):
+        means, psi = self.means(x), self.inputs(x)
+        width = self.high - self.low
+        familiar = ((psi >= self.low - width) & (psi <= self.high + width)).all()
+        k, t = len(means), len(self.played) + 1
+        if self.cost_of_exploring() > self.budget * math.sqrt(k * t):
+            self.decided_by["greedy"] += 1
+            sizes = np.zeros(k)
+        elif not familiar:
+            self.decided_by["rule"] += 1
+            sizes = np.full(k, 1.2 * (1.02 - np.clip(means.max(), 0, 1)) ** 4)
+        else:
+            self.decided_by["network"] += 1
+            held = np.clip(psi, self.low, self.high)
+            self.n_held += int((held != psi).any())
+            g = held @ self.linear + np.tanh(held @ self.inner.T) @ self.outer
+            sizes = np.exp(np.clip(g, -12, 4))
+        return greedy((means + sizes * self.spreads(x)).round(10))
+
+    def learn(self, x, action, reward):
+        means = self.means(x)
+        self.played.append((action, reward, means[action], means.max()))
+        self.f.learn(x, action, reward, 1.0)
+
+
 # --- preparation ------------------------------------------------------------------------------
 
 

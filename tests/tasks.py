@@ -5,7 +5,8 @@ import numpy as np
 from melee import compiled
 from melee.explorers.interface import reveal
 from melee.loop import Bandit
-from melee.preparation import prepare, scale_row
+from melee.preparation import prepare
+from melee.scaling import scale_row
 from melee.task import Task
 
 
@@ -80,3 +81,17 @@ def inputs(bandit: Bandit, x):
     scaled = np.empty(len(x) + 1)
     scale_row(bandit._scaling, np.array(x), scaled)
     return scaled
+
+
+def small_task(seed: int) -> Task:
+    """A family of small tasks of two to four actions, to train on."""
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 5))
+    contexts = rng.normal(size=(90, 3))
+    labels = np.argmax(contexts @ rng.normal(size=(3, k)), axis=1)
+    return Task(f"small-{seed}", contexts, np.eye(k)[labels])
+
+
+def not_a_task(seed: int) -> int:
+    """A function that is no family."""
+    return seed

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from melee.errors import DataError, InputError
 from melee.learners.sgd import Sgd
 from melee.loop import simulate
-from melee.preparation import LEARNING_RATES, Scaling, choose, held_out, prepare, scale_row
+from melee.preparation import LEARNING_RATES, choose, held_out, prepare
+from melee.scaling import Scaling, scale_row
 from melee.task import Task
 from tests import naive
 from tests.tasks import blobs, graded

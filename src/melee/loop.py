@@ -19,8 +19,9 @@ from melee.distributions import sample
 from melee.errors import InputError, whole_number
 from melee.explorers import Explorer, Problem, parse
 from melee.explorers.interface import distribution, learn, reveal
-from melee.preparation import Prepared, Scaling, prepare, scale_row, usable
+from melee.preparation import Prepared, prepare
 from melee.rng import ACT, LEARN, check_seed, start_round, stream, uniform
+from melee.scaling import Scaling, scale_row, usable
 from melee.task import LARGEST, Task
 
 
@@ -43,6 +44,8 @@ class Run:
         One entry per round.
     seconds
         Time spent in the compiled pass.
+    diagnostics
+        What the explorer has to say about itself, such as how often `melee`'s guard took over.
     """
 
     explorer: Explorer
@@ -52,6 +55,7 @@ class Run:
     rewards: Floats
     probabilities: Floats
     seconds: float
+    diagnostics: dict[str, float]
 
     @property
     def mean_reward(self) -> float:
@@ -168,9 +172,16 @@ def problem_of(prepared: Prepared, n_rounds: int) -> Problem:
     return Problem(task.n_features, task.n_actions, n_rounds, prepared.learning_rate, labelled)
 
 
+def scaling_for(explorer: Explorer, prepared: Prepared) -> Scaling:
+    """The task's scaling, or none for an explorer that wants contexts as they come."""
+    if explorer.scales_itself:
+        return Scaling.identity(prepared.task.n_features)
+    return prepared.scaling
+
+
 def simulate(
     task: Task | Prepared,
-    explorer: str | Explorer,
+    explorer: str | Explorer = "melee",
     *,
     seed: int = 0,
     max_rounds: int | None = None,
@@ -202,13 +213,13 @@ def simulate(
         max_rounds = whole_number("max_rounds", max_rounds, 1)
     prepared = task if isinstance(task, Prepared) else prepare(task, seed=seed)
     order = prepared.order[:max_rounds]
-    state = chosen.start(problem_of(prepared, len(order)))
+    state = chosen.begin(problem_of(prepared, len(order)))
     actions = np.empty(len(order), np.int64)
     rewards, probabilities = np.empty(len(order)), np.empty(len(order))
     began = time.perf_counter()
     play(
         state,
-        prepared.scaling,
+        scaling_for(chosen, prepared),
         prepared.task.contexts,
         prepared.task.rewards,
         order,
@@ -219,7 +230,8 @@ def simulate(
         probabilities,
     )
     seconds = time.perf_counter() - began
-    return Run(chosen, prepared, seed, actions, rewards, probabilities, seconds)
+    said = chosen.diagnostics(state)
+    return Run(chosen, prepared, seed, actions, rewards, probabilities, seconds, said)
 
 
 class Bandit:
@@ -250,7 +262,7 @@ class Bandit:
 
     def __init__(
         self,
-        explorer: str | Explorer,
+        explorer: str | Explorer = "melee",
         *,
         n_features: int,
         n_actions: int,
@@ -280,7 +292,7 @@ class Bandit:
         self.n_features, self.n_actions = problem.n_features, problem.n_actions
         self.seed = check_seed(seed)
         self.n_learned = 0
-        self._state = self.explorer.start(problem)
+        self._state = self.explorer.begin(problem)
         self._scaling = scaling
         self._rng = stream(seed, "exploration", *names)
         self._raw = np.empty(self.n_features)
@@ -291,12 +303,14 @@ class Bandit:
 
     @classmethod
     def for_prepared(
-        cls, prepared: Prepared, explorer: str | Explorer, *, seed: int = 0
+        cls, prepared: Prepared, explorer: str | Explorer = "melee", *, seed: int = 0
     ) -> "Bandit":
         """A bandit that stands where `simulate` would start; it takes the task's raw contexts."""
         bandit = cls.__new__(cls)
         problem = problem_of(prepared, prepared.n_rounds)
-        bandit._start(explorer, problem, prepared.scaling, seed, prepared.task.number)
+        chosen = parse(explorer)
+        scaling = scaling_for(chosen, prepared)
+        bandit._start(chosen, problem, scaling, seed, prepared.task.number)
         return bandit
 
     def act(self, x: npt.ArrayLike) -> Decision:

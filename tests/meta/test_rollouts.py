@@ -7,10 +7,11 @@ from melee.explorers.interface import learn
 from melee.explorers.melee_paper import SCHEMA
 from melee.loop import play
 from melee.meta.aggrevate import start
-from melee.meta.rollouts import copy_state, roll_in
+from melee.meta.rollouts import roll_in
 from melee.policy_optimizers import fit
 from melee.preparation import prepare
 from melee.rng import stream
+from melee.states import copy_state
 from tests import naive
 from tests.tasks import arrays_of, copies_of, graded
 

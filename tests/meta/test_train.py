@@ -25,7 +25,8 @@ from melee.meta.aggrevate import (
     training_task,
     validation_return,
 )
-from melee.meta.train import CHECKPOINT, train
+from melee.meta.checkpoint import CHECKPOINT
+from melee.meta.train import train
 from melee.preparation import prepare
 from melee.task import Task
 from tests.tasks import graded

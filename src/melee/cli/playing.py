@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 def simulate(
     data: Annotated[str, typer.Option(help="A data file, or a dataset of the bundled suite.")],
     explorer: Annotated[
-        list[str], typer.Option(help="SPEC such as linucb:alpha=0.1; repeat it to compare several.")
-    ],
+        list[str] | None,
+        typer.Option(
+            help="SPEC such as linucb:alpha=0.1; repeat it to compare several. melee by default."
+        ),
+    ] = None,
     target: Annotated[
         str | None, typer.Option(help="The column of labels; the last one by default.")
     ] = None,
@@ -36,7 +39,7 @@ def simulate(
     from melee.loop import simulate as play
     from melee.preparation import prepare
 
-    chosen = [parse(spec) for spec in explorer]
+    chosen = [parse(spec) for spec in explorer or ["melee"]]
     if curve is not None:
         figures.check_path(curve)
     prepared = prepare(_load(data, target), seed=seed, max_rounds=max_rounds)
@@ -61,6 +64,7 @@ def simulate(
                         "seed": seed,
                         "mean_reward": run.mean_reward,
                         "seconds": run.seconds,
+                        "diagnostics": run.diagnostics,
                     }
                     for name, run in runs.items()
                 ],
@@ -83,6 +87,10 @@ def simulate(
     for name, run in runs.items():
         table.add_row(name, f"{run.mean_reward:.4f}", figures.sparkline(run.curve, width=40))
     out.print(table)
+    for name, run in runs.items():
+        said = ", ".join(f"{what} {share:.1%}" for what, share in run.diagnostics.items())
+        if said:
+            out.print(f"{name}: {said} of the rounds", highlight=False)
     if curve is not None:
         out.print(f"learning curves: {curve}", highlight=False)
 

@@ -1,11 +1,16 @@
 """What explorers have in common: their configuration, its checks, and their learner."""
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from melee.arrays import Floats
 from melee.errors import InputError, unknown, whole_number
+from melee.explorers.cold import Cold
+from melee.explorers.hidden import Units, Widened, widen
 from melee.learners.ridge import MAX_EXACT_FEATURES, DiagonalRidge, Ridge
 from melee.learners.sgd import AdaptiveSgd, Sgd
 from melee.policy_optimizers import Direct, DoublyRobust, Ips, Multitask
@@ -31,6 +36,18 @@ class Problem:
         return self.n_features + 1
 
 
+def widened(problem: Problem, n_hidden: int) -> Problem:
+    """The problem as it looks from behind hidden units."""
+    labelled = problem.labelled
+    if labelled is not None:
+        units = Units.draw(problem.n_features, n_hidden)
+        wide = np.empty((len(labelled[0]), problem.n_inputs + n_hidden))
+        for i, x in enumerate(labelled[0]):
+            widen(units, x, wide[i])
+        labelled = (wide, labelled[1])
+    return dataclasses.replace(problem, n_features=problem.n_features + n_hidden, labelled=labelled)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Explorer:
     """A way to explore and its settings; `start` gives the state that the loop works on.
@@ -43,6 +60,19 @@ class Explorer:
     def start(self, problem: Problem) -> Any:
         """A fresh state (a NamedTuple of arrays) for one run."""
         raise TypeError(f"{type(self).__name__} does not say how it starts")
+
+    def begin(self, problem: Problem) -> Any:
+        """The state that the loop works on: `start`'s, behind what readies its contexts."""
+        return self.start(problem)
+
+    def diagnostics(self, state: Any) -> dict[str, float]:
+        """What a user may want to know of a run from its last state: a number for each name."""
+        return {}
+
+    @property
+    def scales_itself(self) -> bool:
+        """Whether it wants contexts as they come, because it finds their scale itself."""
+        return False
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -157,11 +187,40 @@ class RidgeExplorer(Explorer):
         How rounds become regression targets: `direct` or `mtr`.
     ridge
         Strength of the L2 penalty.
+    hidden
+        Random hidden units beside the features (see `melee.explorers.hidden`).
+    cold
+        Start from nothing: no labelled rows, and a scaling found on the way.
     """
 
     learner: str = choice("ridge", "ridge", "diagonal")
     optimizer: str = choice("direct", "direct", "mtr")
     ridge: float = number(0.1, 0.0, above=True)
+    hidden: int = count(0, 0)
+    cold: bool = flag(False)
+
+    def begin(self, problem: Problem) -> Any:
+        """The state of `start`, behind hidden units and a cold start where they are asked for."""
+        return self.behind(problem, self.start)
+
+    def behind(self, problem: Problem, start: Callable[[Problem], Any]) -> Any:
+        """The same for another way to start."""
+        n_features, n_hidden = problem.n_features, self.n_hidden(problem)
+        if self.cold:
+            problem = Problem(n_features, problem.n_actions, problem.n_rounds)
+        state = start(problem if n_hidden == 0 else widened(problem, n_hidden))
+        if n_hidden > 0:
+            state = Widened.around(state, n_features, n_hidden)
+        return Cold.around(state, n_features) if self.cold else state
+
+    def n_hidden(self, problem: Problem) -> int:
+        """How many hidden units there will be."""
+        return self.hidden
+
+    @property
+    def scales_itself(self) -> bool:
+        """In a cold start there is no one else to do it."""
+        return self.cold
 
     def new_learner(self, problem: Problem, n_models: int = 1) -> Any:
         """A fresh learner of n_models × n_actions rows."""

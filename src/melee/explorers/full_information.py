@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 from melee.arrays import Floats, Words
 from melee.compiled import implements
 from melee.distributions import greedy
+from melee.errors import InputError
 from melee.explorers.base import LearningExplorer, Problem, choice
 from melee.explorers.interface import distribution, reveal
 from melee.learners.interface import correct, predict, predict_all
@@ -28,6 +29,14 @@ class FullInformation(LearningExplorer):
     name: ClassVar[str] = "full-information"
     learner: str = choice("ridge", "sgd", "ridge", "diagonal")
     optimizer: str = choice("direct", "direct")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cold:
+            raise InputError(
+                f"{self.name}: cold=true is how bandits start in production, where rewards of "
+                "other actions are unknown; leave it out"
+            )
 
     def start(self, problem: Problem) -> FullInformationState:
         """A fresh learner."""

@@ -83,6 +83,14 @@ class MeleePaper(LearningExplorer):
     policy: str = text("paper")
     mu: float = number(0.0, 0.0, 1.0)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cold:
+            raise InputError(
+                f"{self.name}: it calibrates its predictions on labelled rows and a cold start has "
+                "none; leave cold out, or use melee:cold=true"
+            )
+
     def start(self, problem: Problem) -> PaperState:
         """A fresh learner, calibrated once, under the weights of the trained policy."""
         return self.start_with(load_policy(self.policy), problem)

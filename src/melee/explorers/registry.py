@@ -11,6 +11,7 @@ from melee.explorers.cover import Cover, CoverNu
 from melee.explorers.eg_epsilon_greedy import EgEpsilonGreedy
 from melee.explorers.epsilon_greedy import EpsilonDecreasing, EpsilonGreedy
 from melee.explorers.full_information import FullInformation
+from melee.explorers.melee import Melee
 from melee.explorers.melee_paper import MeleePaper
 from melee.explorers.regcb import RegCbElim, RegCbOpt
 from melee.explorers.softmax import Softmax
@@ -40,6 +41,7 @@ _KINDS: list[type[Explorer]] = [
     Banditron,
     BanditronMelee,
     MeleePaper,
+    Melee,
 ]
 
 EXPLORERS = {kind.name: kind for kind in _KINDS}

@@ -23,8 +23,10 @@ from melee.explorers.melee_paper import PaperState
 from melee.learners.interface import predict
 from melee.loop import learn_row, play
 from melee.policy_optimizers import fit
-from melee.preparation import Prepared, Scaling, scale_row
+from melee.preparation import Prepared
 from melee.rng import ACT, LEARN, start_round, stream, uniform
+from melee.scaling import Scaling, scale_row
+from melee.states import copy_state
 
 KINDS = ("expert", "lookahead", "policy")
 
@@ -90,15 +92,6 @@ def roll_in(
         if kind != "policy":  # that was one call for all rounds
             break
     return Examples(features, values)
-
-
-def copy_state(state: Any) -> Any:
-    """A state whose arrays are its own, however deep its NamedTuples go."""
-    if isinstance(state, np.ndarray):
-        return state.copy()
-    if isinstance(state, tuple):
-        return type(state)(*(copy_state(part) for part in state))
-    return state
 
 
 def play_on(

@@ -1,7 +1,5 @@
 """Training as a job: checkpointed after every round, resumable, ending in a policy on disk."""
 
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +10,12 @@ import numpy as np
 from melee import artefact
 from melee.arrays import Floats
 from melee.benchmark.mapping import Mapper, here
-from melee.errors import DataError
 from melee.explorers.melee_paper import PER_ACTION, SCHEMA
+from melee.meta import checkpoint
 from melee.meta.aggrevate import Round, Training, aggrevate, best, start, validation_tasks
 from melee.meta.learn import Setting
 from melee.meta.rollouts import roll_in
-from melee.version import __version__
 
-CHECKPOINT = "checkpoint.json"
 N_REFERENCE = 16
 
 
@@ -69,13 +65,13 @@ def train(
     2
     """
     path = Path(out)
-    rounds = _resume(path, training)
+    rounds = _rounds(checkpoint.read(path, training.as_dict()))
     if on_round is not None:
         for n, one in enumerate(rounds):
             on_round(n + 1, one)
     for one in aggrevate(training, rounds, apply):
         rounds.append(one)
-        _checkpoint(path, training, rounds)
+        checkpoint.write(path, training.as_dict(), _progress(rounds))
         if on_round is not None:
             on_round(len(rounds), one)
     returned = best(rounds)
@@ -104,10 +100,9 @@ def _reference_features(training: Training, weights: Floats) -> Floats:
     return np.concatenate([met, shared], axis=2)
 
 
-def _checkpoint(path: Path, training: Training, rounds: list[Round]) -> None:
-    body = {
-        "melee_version": __version__,
-        "training": training.as_dict(),
+def _progress(rounds: list[Round]) -> dict[str, Any]:
+    """Rounds as a checkpoint keeps them."""
+    return {
         "rounds": [
             {
                 "weights": one.weights.tolist(),
@@ -116,46 +111,17 @@ def _checkpoint(path: Path, training: Training, rounds: list[Round]) -> None:
                 "validation": one.validation,
             }
             for one in rounds
-        ],
+        ]
     }
-    path.mkdir(parents=True, exist_ok=True)
-    content = json.dumps({"sha256": _digest(body), **body}, indent=1)
-    artefact.write_atomically(path / CHECKPOINT, content.encode())
 
 
-def _digest(body: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-
-
-def _resume(path: Path, training: Training) -> list[Round]:
-    """The rounds of an earlier call with this setting, if there was one."""
-    file = path / CHECKPOINT
-    if path.exists() and not path.is_dir():
-        raise DataError(f"{path}: a file; give a directory for the policy")
-    if not file.exists():
-        if path.exists() and any(path.iterdir()):
-            raise DataError(
-                f"{path}: it holds other files and no checkpoint of a training; "
-                "give a new or an empty directory"
-            )
-        return []
-    try:
-        body = json.loads(file.read_text(encoding="utf-8"))
-        damaged = body.pop("sha256") != _digest(body)
-    except (OSError, ValueError, TypeError, AttributeError, KeyError):
-        damaged = True
-    if damaged:
-        raise DataError(f"{file}: damaged; remove it to start this training again")
-    if body["training"] != training.as_dict() or body["melee_version"] != __version__:
-        raise DataError(
-            f"{file}: the checkpoint of a training with another setting or version; "
-            "give another directory, or remove it to start again"
-        )
+def _rounds(progress: dict[str, Any] | None) -> list[Round]:
+    """The rounds of a checkpoint, none if there is none."""
     return [
         Round(
             np.array(one["weights"]),
             Setting(one["scaling"], one["learning_rate"]),
             one["validation"],
         )
-        for one in body["rounds"]
+        for one in (progress or {"rounds": []})["rounds"]
     ]

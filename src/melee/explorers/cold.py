@@ -1,0 +1,137 @@
+"""A cold start: an explorer that scales its contexts by what it has seen, and nothing else.
+
+In a benchmark thirty labelled rows give everyone a scaling. In production the first context is
+all there is. So the first rounds are kept; each time their number doubles, up to 256, columns are
+standardized anew by all of them and the explorer learns its whole past again in the new scale. At
+every round its model is thus exactly the one that the scaling of the moment would have given, for
+any learner, hidden units included, at about two extra learning steps per round for the first 256
+and none later.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from melee.arrays import Floats, Ints, Words
+from melee.compiled import implements, kernel
+from melee.explorers.interface import distribution, learn
+from melee.rng import LEARN, start_round
+from melee.scaling import LIMIT, Scaling, scale_row
+from melee.states import Bytes, in_one_block
+
+N_KEPT = 256
+"""Rounds after which the scaling is settled."""
+
+
+class Cold(NamedTuple):
+    """An explorer's state behind a scaling of its own."""
+
+    inner: Any
+    block: Bytes  # the memory of `inner`
+    initial: Bytes  # the same before the first round
+    scaling: Scaling
+    raw: Floats  # (d,) scratch
+    scaled: Floats  # (d + 1,) scratch
+    kept: Ints  # (1,) how many rounds
+    contexts: Floats  # (N_KEPT, d), as they came
+    rounds: Ints  # (N_KEPT, 2): number and action
+    outcomes: Floats  # (N_KEPT, 2): reward and probability
+
+    @classmethod
+    def around(cls, inner: Any, n_features: int) -> "Cold":
+        """The state before its first context."""
+        moved, block = in_one_block(inner)
+        as_they_come = Scaling.identity(n_features).shift_scale
+        return cls(
+            inner=moved,
+            block=block,
+            initial=block.copy(),
+            scaling=Scaling(as_they_come, LIMIT, 1.0 / np.sqrt(n_features)),
+            raw=np.zeros(n_features),
+            scaled=np.zeros(n_features + 1),
+            kept=np.zeros(1, np.int64),
+            contexts=np.zeros((N_KEPT, n_features)),
+            rounds=np.zeros((N_KEPT, 2), np.int64),
+            outcomes=np.zeros((N_KEPT, 2)),
+        )
+
+
+@kernel
+def scale_context(state: Cold, x: Floats) -> None:
+    """Overwrite `scaled` with x, intercept last, in the scale of the moment."""
+    for i in range(state.raw.shape[0]):
+        state.raw[i] = x[i]
+    scale_row(state.scaling, state.raw, state.scaled)
+
+
+@kernel
+def settle(state: Cold) -> None:
+    """Standardize by the rounds kept, and start the explorer again from there.
+
+    A column that is constant so far is only shifted. Overwrites the scaling and `inner`.
+    """
+    n = state.kept[0]
+    table = state.scaling.shift_scale
+    for j in range(state.raw.shape[0]):
+        mean = largest = 0.0
+        for i in range(n):
+            mean += state.contexts[i, j] / n
+            largest = max(largest, abs(state.contexts[i, j]))
+        variance = 0.0
+        for i in range(n):
+            variance += (state.contexts[i, j] - mean) ** 2 / n
+        size = np.sqrt(variance)
+        constant = size <= 1e-12 * largest
+        table[0, j] = state.contexts[0, j] if constant else mean
+        table[1, j] = 1.0 if constant else 1.0 / size
+    for i in range(state.block.shape[0]):
+        state.block[i] = state.initial[i]
+
+
+@kernel
+def keep(state: Cold, x: Floats, t: int, action: int, reward: float, probability: float) -> bool:
+    """Keep a round; True where it is time to settle the scaling again."""
+    n = state.kept[0]
+    if n >= N_KEPT:
+        return False
+    for i in range(state.raw.shape[0]):
+        state.contexts[n, i] = x[i]
+    state.rounds[n, 0] = t
+    state.rounds[n, 1] = action
+    state.outcomes[n, 0] = reward
+    state.outcomes[n, 1] = probability
+    state.kept[0] = n + 1
+    return bool(n >= 1 and n & (n + 1) == 0)  # n + 1 is a power of two
+
+
+@implements(distribution, Cold)
+def cold_distribution(state: Cold, x: Floats, t: int, rng: Words, pmf: Floats) -> None:
+    """That of the inner explorer in the scaled context."""
+    scale_context(state, x)
+    distribution(state.inner, state.scaled, t, rng, pmf)
+
+
+@implements(learn, Cold)
+def cold_learn(
+    state: Cold, x: Floats, t: int, rng: Words, action: int, reward: float, probability: float
+) -> None:
+    """The inner explorer learns the round, or everything again in a new scale."""
+    first = state.kept[0]
+    if keep(state, x, t, action, reward, probability):
+        settle(state)
+        first = 0
+    if first >= N_KEPT:
+        scale_context(state, x)
+        learn(state.inner, state.scaled, t, rng, action, reward, probability)
+    for i in range(first, state.kept[0]):
+        scale_row(state.scaling, state.contexts[i], state.scaled)
+        start_round(rng, state.rounds[i, 0], LEARN)
+        learn(
+            state.inner,
+            state.scaled,
+            state.rounds[i, 0],
+            rng,
+            state.rounds[i, 1],
+            state.outcomes[i, 0],
+            state.outcomes[i, 1],
+        )

@@ -1,0 +1,75 @@
+"""States as wholes: copying one, and keeping one in a single block of memory.
+
+A state is a `NamedTuple` of arrays, numbers and further states (see `melee.compiled`).
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+
+_ALIGNMENT = 64
+
+
+def arrays_of(state: Any) -> list[npt.NDArray[Any]]:
+    """All arrays of a state, depth first."""
+    if isinstance(state, np.ndarray):
+        return [state]
+    if isinstance(state, tuple):
+        return [array for part in state for array in arrays_of(part)]
+    return []
+
+
+def in_one_block(state: Any) -> tuple[Any, Bytes]:
+    """An equal state whose arrays lie one after the other in a block, and that block.
+
+    Copying the block's bytes saves the state and copying them back restores it, whatever it is
+    made of. An array that was part of another one's memory is so in the block too.
+
+    >>> from melee.learners.ridge import Ridge
+    >>> ridge, block = in_one_block(Ridge.start(n_rows=2, n_inputs=3, ridge=1.0))
+    >>> before = block.copy()
+    >>> ridge.weights[0, 0] = 7.0
+    >>> block[:] = before
+    >>> float(ridge.weights[0, 0])
+    0.0
+    """
+    arrays = arrays_of(state)
+    whole = [one for one in arrays if not any(_lies_in(one, other) for other in arrays)]
+    starts: dict[int, int] = {}
+    size = 0
+    for one in whole:
+        starts[one.ctypes.data] = size
+        size += -(-one.nbytes // _ALIGNMENT) * _ALIGNMENT
+    raw = np.zeros(size + _ALIGNMENT, np.uint8)
+    first = -raw.ctypes.data % _ALIGNMENT
+    block = raw[first : first + size]
+
+    def start_of(part: npt.NDArray[Any]) -> int:
+        holder = next((one for one in whole if _lies_in(part, one)), part)
+        return starts[holder.ctypes.data] + part.ctypes.data - holder.ctypes.data
+
+    def moved(part: Any) -> Any:
+        if isinstance(part, np.ndarray):
+            start = start_of(part)
+            place = block[start : start + part.nbytes].view(part.dtype).reshape(part.shape)
+            place[...] = part
+            return place
+        if isinstance(part, tuple):
+            return type(part)(*(moved(one) for one in part))
+        return part
+
+    return moved(state), block
+
+
+def _lies_in(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    """Whether an array is part of the memory of a larger one."""
+    begin = one.ctypes.data - other.ctypes.data
+    return one.nbytes < other.nbytes and 0 <= begin <= other.nbytes - one.nbytes
+
+
+def copy_state(state: Any) -> Any:
+    """A state whose arrays are its own, however deep its NamedTuples go."""
+    return in_one_block(state)[0]

@@ -1,0 +1,128 @@
+"""Hidden units beside a context's own features."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from melee.explorers import Problem, parse
+from melee.explorers.base import widened
+from melee.explorers.hidden import Units, Widened, widen
+from melee.loop import Bandit, simulate
+from melee.preparation import prepare
+from melee.task import Task
+from tests import naive
+
+
+def wide_by_kernel(units, x):
+    wide = np.full(len(x) + len(units.columns), np.nan)
+    widen(units, x, wide)
+    return wide
+
+
+@pytest.mark.parametrize(("d", "n_units"), [(1, 1), (1, 8), (2, 5), (7, 48), (60, 3)])
+def test_a_wider_context_agrees_with_the_definition(d, n_units):
+    units, rng = Units.draw(d, n_units), np.random.default_rng(0)
+    for _ in range(20):
+        x = np.append(rng.normal(size=d) / np.sqrt(d), 1.0)
+        wide = wide_by_kernel(units, x)
+        assert_allclose(wide, naive.widened(x, units.columns, units.weights), atol=1e-12)
+        assert_array_equal(wide[:d], x[:d])
+
+
+def test_units_look_at_two_different_features_where_there_are_two():
+    columns = Units.draw(5, 200).columns
+    assert (columns[:, 0] != columns[:, 1]).all()
+    assert set(columns.ravel()) == set(range(5))
+    assert (Units.draw(1, 20).columns == 0).all()
+
+
+def test_the_units_of_a_number_of_features_are_always_the_same_ones():
+    first, again, more = Units.draw(4, 9), Units.draw(4, 9), Units.draw(4, 30)
+    assert_array_equal(first.columns, again.columns)
+    assert_array_equal(first.weights, again.weights)
+    assert_array_equal(first.weights, more.weights[:9])
+    assert not np.array_equal(first.weights, Units.draw(5, 9).weights)
+
+
+def test_units_together_weigh_about_as_much_as_the_features():
+    rng = np.random.default_rng(1)
+    units = Units.draw(20, 400)
+    rows = rng.normal(size=(300, 20)) / np.sqrt(20)
+    wide = np.array([wide_by_kernel(units, np.append(x, 1.0)) for x in rows])
+    squares = (wide**2).sum(axis=0)
+    assert 0.3 < squares[20:-1].sum() / squares[:20].sum() < 3
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_an_explorer_behind_units_decides_as_one_that_is_given_the_wider_contexts(d):
+    units, rng = Units.draw(d, 8), np.random.default_rng(2)
+    behind = Bandit("linucb:hidden=8:alpha=0.5", n_features=d, n_actions=3, seed=1)
+    given = Bandit("linucb:alpha=0.5", n_features=d + 8, n_actions=3, seed=1)
+    seen = set()
+    for _ in range(150):
+        x = rng.normal(size=d) / np.sqrt(d)
+        wide = wide_by_kernel(units, np.append(x, 1.0))[:-1]
+        assert_array_equal(behind.pmf(x), given.pmf(wide))
+        action, p = behind.act(x)
+        assert (action, p) == given.act(wide)
+        reward = float(rng.random() < [0.5, (x[0] > 0), abs(x[-1])][action])
+        behind.learn(x, action, reward, p)
+        given.learn(wide, action, reward, p)
+        seen.add(action)
+    assert_array_equal(
+        behind._state.inner.polopt.learner.weights, given._state.polopt.learner.weights
+    )
+    assert len(seen) > 1
+
+
+def test_labelled_rows_are_widened_like_the_contexts():
+    rng = np.random.default_rng(3)
+    rows = np.column_stack([rng.normal(size=(6, 4)), np.ones(6)])
+    rewards, units = rng.random((6, 2)), Units.draw(4, 5)
+    problem = widened(Problem(4, 2, labelled=(rows, rewards)), 5)
+    assert problem.n_features == 9
+    assert problem.labelled is not None
+    expected = [naive.widened(x, units.columns, units.weights) for x in rows]
+    assert_allclose(problem.labelled[0], expected, atol=1e-12)
+    assert_array_equal(problem.labelled[1], rewards)
+
+
+def test_the_papers_policy_calibrates_on_wider_labelled_rows():
+    rng = np.random.default_rng(6)
+    labelled = np.column_stack([rng.normal(size=(30, 4)), np.ones(30)]), rng.random((30, 3))
+    problem = Problem(4, 3, labelled=labelled)
+    state = parse("melee-paper:hidden=5").begin(problem)
+    expected = widened(problem, 5).labelled
+    assert expected is not None
+    assert_array_equal(state.inner.labelled, expected[0])
+    assert state.inner.polopt.learner.weights.shape == (3, 10)
+
+
+def test_full_information_sees_every_reward_behind_units():
+    rng = np.random.default_rng(4)
+    bandit = Bandit("full-information:hidden=6", n_features=2, n_actions=3)
+    units, twin = Units.draw(2, 6), naive.FullInformation(3, 9)
+    for t in range(1, 41):
+        x, rewards = rng.normal(size=2), rng.random(3)
+        bandit.reveal(x, 0, rewards, 1.0)
+        twin.learn(naive.widened(np.append(x, 1.0), units.columns, units.weights), t, 0, rewards, 1)
+    learned = bandit._state.inner.polopt.learner.weights
+    assert_allclose(learned, [model.w() for model in twin.f.models], atol=1e-9)
+    assert (np.abs(learned) > 1e-3).any(axis=1).all()
+
+
+def test_units_bend_what_a_linear_model_cannot():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(1500, 2))
+    inside = (x[:, 0] * x[:, 1] > 0).astype(int)
+    prepared = prepare(Task("corners", x, np.eye(2)[inside]), seed=0)
+    straight = simulate(prepared, "full-information").rewards[-500:].mean()
+    bent = simulate(prepared, "full-information:hidden=48").rewards[-500:].mean()
+    assert straight < 0.65
+    assert bent > 0.85
+
+
+def test_no_units_means_no_wrapper():
+    problem = Problem(3, 2)
+    assert not isinstance(parse("linucb").begin(problem), Widened)
+    assert isinstance(parse("linucb:hidden=1").begin(problem), Widened)
