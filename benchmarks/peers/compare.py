@@ -67,6 +67,13 @@ DRIVEN = (
         "--cbify {k} --cover 16 --nounif",
         {2: 1.5},
     ),
+    Driven(
+        "MELEE vs Cover-NU",
+        "melee",
+        "cb_explore_adf_cover",
+        "--cbify {k} --cover 16 --nounif",
+        {2: 3.0, 10: 3.0},
+    ),
 )
 ONE_AT_A_TIME = 3.0
 """The target for act + learn from Python."""
@@ -133,7 +140,10 @@ def compare_all(n_rounds: int, repeats: int) -> tuple[list[Result], list[Parts]]
             vw.write(prepared, path)
             for driven in DRIVEN:
                 results += _driven(driven, prepared, path, repeats)
-                parts.append(_parts(driven.options.format(k=n_actions), prepared, path, repeats))
+            parts += [
+                _parts(options.format(k=n_actions), prepared, path, repeats)
+                for options in dict.fromkeys(driven.options for driven in DRIVEN)
+            ]
             results += _one_at_a_time(prepared, repeats)
     return results, parts
 

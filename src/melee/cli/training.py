@@ -1,95 +1,187 @@
 """The command that trains exploration policies."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.progress import Progress
 from rich.table import Table
 
 from melee.cli.app import app, out, progress_bar, say
+
+if TYPE_CHECKING:
+    from melee.arrays import Floats
+    from melee.benchmark.mapping import Mapper
+
+PAPER_ONLY = ("rows", "features", "rollout", "every", "beta", "tasks_per_round")
+MELEE_ONLY = ("family", "policy", "iterations", "generations")
 
 
 @app.command()
 def train(
     out_dir: Annotated[Path, typer.Option("--out", help="Directory for the policy.")],
-    preset: Annotated[str, typer.Option(help="paper.")] = "paper",
+    preset: Annotated[str, typer.Option(help="melee or paper.")] = "melee",
     seed: Annotated[int, typer.Option(min=0, help="Of everything.")] = 0,
-    tasks: Annotated[int | None, typer.Option(min=1, help="Synthetic tasks, one a round.")] = None,
-    rows: Annotated[int | None, typer.Option(min=31, help="Rows of each task.")] = None,
-    features: Annotated[str, typer.Option(help="all, or probabilities (the ablation).")] = "all",
-    rollout: Annotated[str, typer.Option(help="expert, lookahead or policy.")] = "expert",
-    horizon: Annotated[int, typer.Option(min=0, help="Rounds of a policy roll-out.")] = 40,
-    every: Annotated[int, typer.Option(min=1, help="Record a state every so many rounds.")] = 1,
-    beta: Annotated[float, typer.Option(help="Share of the expert in the roll-in.")] = 0.0,
+    tasks: Annotated[
+        int | None,
+        typer.Option(min=1, help="Synthetic tasks: in all (paper), of a generation (melee)."),
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option(min=0, help="Rounds that a roll-out by the policy looks ahead.")
+    ] = None,
+    family: Annotated[
+        str | None,
+        typer.Option(help="melee: lifelike, or package.module:function from a seed to a Task."),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="melee: fine-tune this policy, a name or a directory.")
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option(min=0, help="melee: iterations of imitation.")
+    ] = None,
+    generations: Annotated[
+        int | None, typer.Option(min=0, help="melee: generations of evolution.")
+    ] = None,
+    rows: Annotated[int | None, typer.Option(min=31, help="paper: rows of each task.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="paper: all, or probabilities (the ablation).")
+    ] = None,
+    rollout: Annotated[str | None, typer.Option(help="paper: expert, lookahead or policy.")] = None,
+    every: Annotated[
+        int | None, typer.Option(min=1, help="paper: record a state every so many rounds.")
+    ] = None,
+    beta: Annotated[
+        float | None, typer.Option(help="paper: share of the expert in the roll-in.")
+    ] = None,
     tasks_per_round: Annotated[
-        int, typer.Option(min=1, help="Tasks that a round rolls in on, in parallel.")
-    ] = 1,
+        int | None, typer.Option(min=1, help="paper: tasks that a round rolls in on, in parallel.")
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     engine: Annotated[str, typer.Option(help="local or dask.")] = "local",
     scheduler: Annotated[
         str | None, typer.Option(help="Of a running Dask cluster, tcp://HOST:PORT.")
     ] = None,
 ) -> None:
-    """Train an exploration policy by imitation; run it again to continue after an interruption."""
-    from melee.errors import unknown
+    """Train an exploration policy; run it again to continue after an interruption."""
+    from melee.errors import InputError, unknown
 
-    if preset != "paper":
-        raise unknown("preset", preset, ["paper"])
+    given = {name: value for name, value in locals().items() if value is not None}
+    if preset not in ("melee", "paper"):
+        raise unknown("preset", preset, ["melee", "paper"])
+    for name in PAPER_ONLY if preset == "melee" else MELEE_ONLY:
+        if name in given:
+            option = "--" + name.replace("_", "-")
+            other = "paper" if preset == "melee" else "melee"
+            raise InputError(f"{option} is for --preset {other}; leave it out, or use that preset")
     with progress_bar() as progress:
         step = progress.add_task("compiling", total=None)
         from melee.benchmark.mapping import mapper
-        from melee.explorers.melee_paper import PER_ACTION, SCHEMA
-        from melee.meta.aggrevate import Training
-        from melee.meta.train import train as run
-
-        sizes = {"n_tasks": tasks, "n_rows": rows}
-        training = Training(
-            **{key: value for key, value in sizes.items() if value is not None},
-            features=features,
-            rollout=rollout,
-            horizon=horizon,
-            every=every,
-            beta=beta,
-            tasks_per_round=tasks_per_round,
-            seed=seed,
-        )
-        progress.update(step, total=training.n_rounds)
-
-        def show(n: int, one: object) -> None:
-            validation = getattr(one, "validation", 0.0)
-            progress.update(step, completed=n, description=f"validation return {validation:.4f}")
 
         try:
             with mapper(engine, workers=workers, scheduler=scheduler) as apply:
-                trained = run(training, out_dir, on_round=show, apply=apply)
+                run = _train_melee if preset == "melee" else _train_paper
+                finish = run(out_dir, given, progress, step, apply)
         except KeyboardInterrupt:
             progress.stop()
-            done = int(progress.tasks[0].completed)
+            done, total = progress.tasks[0].completed, progress.tasks[0].total
             say(
-                f"melee: interrupted after {done} of {training.n_rounds} rounds, which are kept in "
-                f"{out_dir}; run the same command to go on"
+                f"melee: interrupted after {done:.0f} of {total or 0:.0f} rounds, which are kept "
+                f"in {out_dir}; run the same command to go on"
             )
             raise typer.Exit(130) from None
+    finish()
+
+
+def _renamed(given: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """The options that were given, under the names of a training's fields."""
+    return {field: given[option] for option, field in names.items() if option in given}
+
+
+def _train_paper(
+    out_dir: Path, given: dict[str, Any], progress: Progress, step: Any, apply: "Mapper"
+) -> Any:
     import numpy as np
 
+    from melee.explorers.melee_paper import PER_ACTION, SCHEMA
+    from melee.meta.aggrevate import Training
+    from melee.meta.train import train as run
+
+    names = {"tasks": "n_tasks", "rows": "n_rows", "horizon": "horizon", "seed": "seed"}
+    same = ("features", "rollout", "every", "beta", "tasks_per_round")
+    training = Training(**_renamed(given, {**names, **{name: name for name in same}}))
+    progress.update(step, total=training.n_rounds)
+
+    def show(n: int, one: Any) -> None:
+        progress.update(step, completed=n, description=f"validation return {one.validation:.4f}")
+
+    trained = run(training, out_dir, on_round=show, apply=apply)
+
+    def finish() -> None:
+        table = Table(title="The returned policy", title_justify="left")
+        table.add_column("feature")
+        table.add_column("weight", justify="right")
+        for name, weight in zip(SCHEMA, trained.weights, strict=True):
+            table.add_row(name, f"{weight:+.4f}" if name in PER_ACTION else "same for all actions")
+        out.print(table)
+        _curve("round", np.array([one.validation for one in trained.rounds]))
+        _play_it(f"round {trained.returned + 1} of {len(trained.rounds)}", "melee-paper", out_dir)
+
+    return finish
+
+
+def _train_melee(
+    out_dir: Path, given: dict[str, Any], progress: Progress, step: Any, apply: "Mapper"
+) -> Any:
+    import numpy as np
+
+    from melee.meta.train_melee import MeleeTraining, train_melee
+
+    names = {"tasks": "n_tasks", "iterations": "n_iterations", "generations": "n_generations"}
+    same = ("horizon", "family", "policy", "seed")
+    training = MeleeTraining(**_renamed(given, {**names, **{name: name for name in same}}))
+    progress.update(step, total=training.n_steps, description="start")
+
+    def show(done: Any) -> None:
+        last = done.judged[-1]
+        progress.update(
+            step,
+            completed=done.n_steps,
+            description=f"{last.stage}, validation return {last.validation:.4f}",
+        )
+
+    trained = train_melee(training, out_dir, on_step=show, apply=apply)
+
+    def finish() -> None:
+        table = Table(title="Policies on the way", title_justify="left")
+        for column in ("stage", "step", "validation return"):
+            table.add_column(column, justify="left" if column == "stage" else "right")
+        for one in trained.judged:
+            mark = " (returned)" if one is trained.best else ""
+            table.add_row(one.stage, str(one.step), f"{one.validation:.4f}{mark}")
+        out.print(table)
+        _curve("step", np.array([one.validation for one in trained.judged]))
+        best = trained.best
+        _play_it(f"{best.stage}, step {best.step} of {training.n_steps}", "melee", out_dir)
+
+    return finish
+
+
+def _curve(unit: str, returns: "Floats") -> None:
+    """The validation returns as a line of text."""
     from melee import figures
 
-    returns = np.array([one.validation for one in trained.rounds])
-    table = Table(title="The returned policy", title_justify="left")
-    table.add_column("feature")
-    table.add_column("weight", justify="right")
-    for name, weight in zip(SCHEMA, trained.weights, strict=True):
-        table.add_row(name, f"{weight:+.4f}" if name in PER_ACTION else "same for all actions")
-    out.print(table)
-    span = float(np.ptp(returns)) or 1.0
+    span = float(returns.max() - returns.min()) or 1.0
     line = figures.sparkline((returns - returns.min()) / span)
     out.print(
-        f"validation return by round, {returns.min():.4f} to {returns.max():.4f}: {line}",
+        f"validation return by {unit}, {returns.min():.4f} to {returns.max():.4f}: {line}",
         highlight=False,
     )
+
+
+def _play_it(returned: str, explorer: str, out_dir: Path) -> None:
     out.print(
-        f"returned: round {trained.returned + 1} of {len(returns)}. "
-        f"Play it: melee simulate --explorer melee-paper:policy={out_dir} --data ...",
+        f"returned: {returned}. "
+        f"Play it: melee simulate --explorer {explorer}:policy={out_dir} --data ...",
         highlight=False,
         soft_wrap=True,
     )
