@@ -19,10 +19,11 @@ from melee.loop import simulate
 from melee.preparation import prepare
 from melee.task import Task
 
+OWN = "hidden={0.hidden}:ridge={0.ridge}:exact={0.exact}:rescale=true".format(Melee())
 SPECS = [
     "melee",
     "melee:guard=false",
-    f"epsilon-greedy:learner=ridge:hidden={Melee().hidden}:ridge={Melee().ridge}",
+    f"epsilon-greedy:learner=ridge:{OWN}",
 ]
 
 

@@ -20,10 +20,10 @@ from melee.benchmark.run import load_results
 from melee.benchmark.store import Store
 from melee.statistics import compare_pairs, mean_differences
 
-MELEE, COLD, UNGUARDED = "melee", "melee:cold=true", "melee:guard=false"
+MELEE = "melee"
 FULL = "full-information"
-OWN = ":hidden=48:ridge=0.2"
-"""What gives another explorer the learner of `melee`."""
+OWN = ":hidden=48:ridge=0.2:exact=500:rescale=true"
+"""What gives another explorer the learner and the scaling of `melee`."""
 
 
 def grid(name: str, learners: tuple[str, ...] = ("",), **values: tuple[float, ...]) -> list[str]:
@@ -59,7 +59,7 @@ FAMILIES = {
     FULL: grid(FULL, ("", ":learner=sgd")),
     "linucb over melee's learner": grid("linucb" + OWN, alpha=ALPHAS),
     "gated-ucb over melee's learner": grid("gated-ucb" + OWN, scale=SCALES, power=POWERS),
-    "full-information over melee's learner": [FULL + OWN],
+    "full-information over melee's learner": [FULL + OWN.removesuffix(":rescale=true")],
 }
 """Every family, and the settings among which hindsight may choose."""
 

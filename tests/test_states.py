@@ -16,6 +16,7 @@ SPECS = [
     "bagging:bags=3",
     "eg-epsilon-greedy",
     "melee:hidden=5",
+    "melee:hidden=5:rescale=false",
     "bagging:bags=3:hidden=4",
 ]
 PROBLEM = Problem(n_features=3, n_actions=4)
@@ -110,11 +111,30 @@ def test_the_bytes_of_the_block_are_the_state():
         assert_array_equal(mine, original, strict=True)
 
 
-def test_an_array_in_another_order_keeps_its_entries():
-    table = np.arange(6.0).reshape(2, 3).T
-    moved, _ = in_one_block(Leaf(np.arange(8)[::2], 0.0, table))
-    assert_array_equal(moved.table, table)
-    assert_array_equal(moved.words, [0, 2, 4, 6])
+@pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3).T, np.arange(8)[::2]])
+@pytest.mark.parametrize("make", [copy_state, in_one_block])
+def test_an_array_in_another_order_is_refused(make, array):
+    with pytest.raises(ValueError, match="must be contiguous"):
+        make(Leaf(np.arange(3), 0.0, Leaf(array, 0.0, np.zeros(2))))
+
+
+def test_an_array_that_is_part_of_a_larger_one_stays_so():
+    whole = np.arange(12.0).reshape(4, 3)
+    rows, entry = whole[1:3], whole[2, 1:2]  # the second is part of both
+    moved, block = in_one_block(Tree(entry, rows, Leaf(whole, 0.0, whole.reshape(2, 6)), "top"))
+    for mine, theirs in zip(
+        arrays_of(moved), (entry, rows, whole, whole.reshape(2, 6)), strict=True
+    ):
+        assert_array_equal(mine, theirs, strict=True)
+        assert not np.shares_memory(mine, theirs)
+    before = block.copy()
+    moved.deep.words[2, 1] = -1.0
+    assert (moved.first[0], moved.flags[1, 1], moved.deep.table[1, 1]) == (-1.0, -1.0, -1.0)
+    moved.flags[0] = 5.0
+    assert_array_equal(moved.deep.words[1], [5.0, 5.0, 5.0])
+    block[:] = before
+    assert_array_equal(moved.deep.words, whole)
+    assert_array_equal(whole, np.arange(12.0).reshape(4, 3))
 
 
 @pytest.mark.parametrize("spec", SPECS)

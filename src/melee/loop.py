@@ -262,7 +262,7 @@ class Bandit:
 
     def __init__(
         self,
-        explorer: str | Explorer = "melee",
+        explorer: str | Explorer = "melee:cold=true",
         *,
         n_features: int,
         n_actions: int,
@@ -322,6 +322,11 @@ class Bandit:
         if action < 0:
             raise self._unusable()
         return Decision(action, self._pmf.item(action))
+
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        """What the explorer has to say about itself, as `Run.diagnostics`."""
+        return self.explorer.diagnostics(self._state)
 
     def pmf(self, x: npt.ArrayLike) -> Floats:
         """The probability of every action in a context; draws nothing, changes nothing."""

@@ -37,6 +37,8 @@ def in_one_block(state: Any) -> tuple[Any, Bytes]:
     0.0
     """
     arrays = arrays_of(state)
+    if not all(one.flags.c_contiguous for one in arrays):
+        raise ValueError("a state's arrays must be contiguous to lie in one block")
     whole = [one for one in arrays if not any(_lies_in(one, other) for other in arrays)]
     starts: dict[int, int] = {}
     size = 0

@@ -1,4 +1,4 @@
-"""A cold start: the scaling is found on the way, and nothing else is known."""
+"""A scaling found on the way: of a cold start, or in place of a task's own."""
 
 from dataclasses import replace
 
@@ -8,10 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 
 from melee.errors import InputError
 from melee.explorers import Problem, parse
-from melee.explorers.cold import N_KEPT
+from melee.explorers.melee import own_state
+from melee.explorers.rescaled import FROM_SCALED, N_KEPT, Rescaled
 from melee.loop import Bandit, scaling_for, simulate
 from melee.rng import stream
-from melee.scaling import Scaling
+from melee.scaling import Scaling, scale_row
 from melee.states import copy_state, in_one_block
 from melee.task import Task
 from tests import naive
@@ -199,11 +200,149 @@ def test_the_number_of_rounds_to_come_is_still_known_and_nothing_else():
     assert_equal(state.inner, parse("tau-first:tau=0.5").start(Problem(D, K, n_rounds=80)))
 
 
-def test_full_information_has_no_cold_start():
-    with pytest.raises(InputError, match=r"full-information: cold=true .* leave it out"):
-        parse("full-information:cold=true")
+@pytest.mark.parametrize("setting", ["cold=true", "rescale=true"])
+def test_full_information_has_no_cold_start_and_no_rescaling(setting):
+    with pytest.raises(InputError, match=r"full-information: cold and rescale .* leave them out"):
+        parse(f"full-information:{setting}")
 
 
 def test_an_explorer_that_needs_labelled_rows_has_no_cold_start(easy):
     with pytest.raises(InputError, match=r"melee-paper: .*labelled rows"):
         simulate(easy, "melee-paper:cold=true")
+
+
+# --- rescaling what was scaled ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def standardized(hard):
+    """A task whose contexts were standardized by its labelled rows."""
+    scaling = Scaling.fit(hard.task.contexts[hard.labelled], "standardize")
+    return replace(hard, scaling=scaling, method="standardize")
+
+
+@pytest.mark.parametrize(
+    "spec", ["melee", "linucb:alpha=0.5", "linucb:alpha=0.5:hidden=4", "bagging:bags=5"]
+)
+def test_rescaling_a_standardized_task_changes_nothing_before_the_32nd_round(spec, standardized):
+    bandits = [
+        Bandit.for_prepared(standardized, f"{spec}:rescale={value}", seed=2)
+        for value in ("false", "true")
+    ]
+    plain, rescaled = bandits
+    table, contexts = rescaled._state.scaling.shift_scale, standardized.task.contexts
+    d = standardized.task.n_features
+    assert not isinstance(plain._state, Rescaled)
+    for t, row in enumerate(standardized.order[:40], start=1):
+        ours, theirs = (bandit.pmf(contexts[row]) for bandit in bandits)
+        if t <= FROM_SCALED:  # learned are t - 1
+            assert_allclose(ours, theirs, atol=1e-9, err_msg=f"round {t}")
+            given = standardized.inputs(np.array([row]))[0]
+            assert_allclose(rescaled._state.scaled, given, rtol=1e-12)
+            assert_array_equal(table, [np.zeros(d), np.full(d, np.sqrt(d))])
+        action, p = plain.act(contexts[row])
+        for bandit in bandits:
+            bandit.learn(contexts[row], action, standardized.task.rewards[row, action], p)
+        if t < FROM_SCALED:
+            ours, theirs = (
+                np.concatenate([array.ravel() for array in arrays_of(state)])
+                for state in (plain._state, rescaled._state.inner)
+            )
+            assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9, err_msg=f"round {t}")
+    assert FROM_SCALED == 32
+    assert not np.allclose(table[0], 0.0)
+    weights = [_learner(bandit._state).weights for bandit in bandits]
+    assert not np.allclose(*weights)
+
+
+def _learner(state):
+    while not hasattr(state, "polopt"):
+        state = state.inner
+    return state.polopt.learner
+
+
+def test_settled_contexts_have_mean_0_and_deviation_1_in_units_of_root_d(hard):
+    bandit = Bandit.for_prepared(hard, "linucb:rescale=true")
+    state, d, contexts = bandit._state, hard.task.n_features, hard.task.contexts
+    given = hard.inputs(hard.order)[:, :d]
+    assert hard.n_rounds > N_KEPT
+    for n, row in enumerate(hard.order, start=1):
+        action, p = bandit.act(contexts[row])
+        bandit.learn(contexts[row], action, hard.task.rewards[row, action], p)
+        assert state.kept[0] == min(n, N_KEPT)
+        if n < FROM_SCALED:
+            continue
+        by = min(2 ** (n.bit_length() - 1), N_KEPT)
+        assert_array_equal(state.contexts[:by], given[:by])
+        scaled = np.empty((by, d + 1))
+        for i in range(by):
+            scale_row(state.scaling, state.contexts[i], scaled[i])
+        assert_allclose(np.sqrt(d) * scaled[:, :d].mean(axis=0), np.zeros(d), atol=1e-12)
+        assert_allclose(np.sqrt(d) * scaled[:, :d].std(axis=0), np.ones(d), atol=1e-12)
+        assert_array_equal(scaled[:, d], np.ones(by))
+
+
+@pytest.mark.parametrize("hidden", [0, 4])
+def test_the_ridge_behind_a_rescaling_is_the_fit_to_the_whole_history_in_the_new_scale(
+    hidden, hard
+):
+    bandit = Bandit.for_prepared(hard, f"linucb:rescale=true:hidden={hidden}")
+    assert isinstance(bandit._state, Rescaled)
+    rows = hard.order
+    given, rewards = hard.inputs(rows), hard.task.rewards[rows]
+    actions = np.zeros(len(rows), int)
+    for n, row in enumerate(rows, start=1):
+        action, p = bandit.act(hard.task.contexts[row])
+        bandit.learn(hard.task.contexts[row], action, rewards[n - 1, action], p)
+        actions[n - 1] = action
+        if n not in (2, 16, 31, 32, 33, 63, 64, 128, 255, 256, 257, 300):
+            continue
+        inputs = given[:n]
+        if n >= FROM_SCALED:
+            raw = inputs[:, :-1]
+            first = raw[: min(2 ** (n.bit_length() - 1), N_KEPT)]
+            inputs = naive.scaled(first, raw, "standardize")
+        if hidden:
+            units = bandit._state.inner.units
+            inputs = np.array([naive.widened(x, units.columns, units.weights) for x in inputs])
+        for a in range(hard.task.n_actions):
+            ridge = naive.Ridge(inputs.shape[1], 0.1)
+            for i in np.flatnonzero(actions[:n] == a):
+                ridge.learn(inputs[i], rewards[i, a])
+            weights = _learner(bandit._state).weights[a]
+            assert_allclose(weights, ridge.w(), atol=1e-8, err_msg=f"round {n}")
+    assert len(set(actions.tolist())) > 1
+
+
+def test_a_column_that_is_constant_so_far_is_only_shifted_by_a_rescaling_too():
+    contexts, rewards = rounds(64)
+    contexts = np.clip(contexts / [1000.0, 1.0, 0.01], -2.0, 2.0)
+    contexts[:, 1:] = [0.1, 0.0]
+    bandit = Bandit("linucb:rescale=true", n_features=D, n_actions=K)
+    play(bandit, contexts, rewards)
+    table = bandit._state.scaling.shift_scale
+    assert_array_equal(table[:, 1:], [[0.1, 0.0], [np.sqrt(D), np.sqrt(D)]])
+    bandit.act([0.0, 1.1, -0.5])
+    assert_allclose(bandit._state.scaled[1:], [1.0, -0.5, 1.0])
+
+
+@pytest.mark.parametrize("spec", ["melee", "bagging:rescale=true", "linucb:rescale=true:hidden=4"])
+def test_a_rescaled_explorer_decides_row_by_row_as_in_the_compiled_pass(spec, hard):
+    run = simulate(hard, spec, seed=7)
+    bandit = Bandit.for_prepared(hard, spec, seed=7)
+    for i, row in enumerate(hard.order):
+        x = hard.task.contexts[row]
+        action, p = bandit.act(x)
+        assert (action, p) == (run.actions[i], run.probabilities[i])
+        bandit.learn(x, action, hard.task.rewards[row, action], p)
+    assert bandit.diagnostics == run.diagnostics
+
+
+def test_rescaling_is_the_default_of_melee_alone():
+    problem = Problem(D, K)
+    state = parse("melee").begin(problem)
+    assert isinstance(state, Rescaled)
+    assert own_state(state).plays.shape == (K,)
+    for spec in ("melee:rescale=false", "linucb", "bagging", "epsilon-greedy"):
+        assert not isinstance(parse(spec).begin(problem), Rescaled)
+    assert (state.first, parse("melee:cold=true").begin(problem).first) == (32, 2)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from melee import artefact
+from melee.errors import DataError
 from melee.explorers.base import Problem
 from melee.explorers.hidden import Units
 from melee.explorers.melee import (
@@ -19,10 +21,14 @@ from melee.explorers.melee import (
     exponent,
     exponents,
     hold,
+    load_policy,
+    own_state,
 )
 from melee.learners.ridge import DiagonalRidge, Ridge
-from melee.loop import Bandit
+from melee.loop import Bandit, problem_of, simulate
+from melee.preparation import prepare
 from tests import naive
+from tests.tasks import graded
 
 K, D = 4, 3
 
@@ -49,11 +55,12 @@ def bandit_with(network, *, budget=math.inf, n_features=D, n_actions=K, **settin
         def start(self, problem):
             return self.start_with(network, problem, budget)
 
-    return Bandit(Given(**settings), n_features=n_features, n_actions=n_actions, seed=1)
+    explorer = Given(**{"rescale": False, **settings})
+    return Bandit(explorer, n_features=n_features, n_actions=n_actions, seed=1)
 
 
 def inner_state(bandit):
-    return getattr(bandit._state, "inner", bandit._state)
+    return own_state(bandit._state)
 
 
 def rewards_for(rates, x, rng, *, real=False):
@@ -187,11 +194,12 @@ def assert_renamed(first, renamed, new_name, x):
     assert_allclose(theirs[new_name], ours, atol=1e-9)
 
 
+@pytest.mark.parametrize("rescale", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_renaming_actions_renames_the_choice(seed):
+def test_renaming_actions_renames_the_choice(seed, rescale):
     rng, new_name = np.random.default_rng(seed), np.array([2, 0, 3, 1])
     network, rates = random_network(seed), rng.normal(size=(K, D))
-    first, renamed = (bandit_with(network, budget=0.3) for _ in range(2))
+    first, renamed = (bandit_with(network, budget=0.3, rescale=rescale) for _ in range(2))
     for t in range(80):
         x = rng.normal(size=D) / math.sqrt(D)
         assert_renamed(first, renamed, new_name, x)
@@ -287,6 +295,70 @@ def test_without_the_guard_there_is_no_budget():
         assert_array_equal(pmf, naive.greedy((means + math.exp(4.0) * spreads).round(10)))
 
 
+def test_without_the_guard_unfamiliar_features_are_held_and_the_network_goes_on():
+    strange = bonus_of(3.0)._replace(low=np.full(N_INPUTS, 0.999), high=np.full(N_INPUTS, 1.001))
+    bandit = bandit_with(strange, guard=False, hidden=0)
+    told = played(bandit, 60)
+    by_rule = 0
+    for pmf, means, spreads in told:
+        assert_array_equal(pmf, naive.greedy((means + math.exp(3.0) * spreads).round(10)))
+        size = 1.2 * (1.02 - np.clip(means.max(), 0, 1)) ** 4
+        by_rule += bool((pmf == naive.greedy((means + size * spreads).round(12))).all())
+    assert by_rule < 60  # the fallback would have played otherwise
+    assert_array_equal(inner_state(bandit).guard.fallbacks, [60, 0, 0])
+    assert set(bandit.diagnostics.values()) == {0.0}
+
+
+def test_diagnostics_are_shares_of_the_rounds_that_were_decided_and_learned():
+    strange = bonus_of(3.0)._replace(low=np.full(N_INPUTS, 0.999), high=np.full(N_INPUTS, 1.001))
+    bandit = bandit_with(strange, hidden=0)
+    x = [0.1, 0.2, 0.3]
+    assert bandit.diagnostics == {"guard: unfamiliar": 0.0, "guard: over budget": 0.0}
+    for _ in range(5):
+        bandit.learn(x, 0, 1.0, 1.0)  # what others decided
+    for _ in range(3):
+        bandit.act(x)  # never learned
+    assert_array_equal(inner_state(bandit).guard.fallbacks, [0, 0, 0])
+    assert bandit.diagnostics == {"guard: unfamiliar": 0.0, "guard: over budget": 0.0}
+    for n in range(1, 4):
+        action, p = bandit.act(x)
+        assert inner_state(bandit).guard.latest[0] == 1
+        for _ in range(2):  # the second was not decided
+            bandit.learn(x, action, 1.0, p)
+            assert inner_state(bandit).guard.latest[0] == -1
+        assert_array_equal(inner_state(bandit).guard.fallbacks, [n, n, 0])
+    assert bandit.diagnostics == {"guard: unfamiliar": 1.0, "guard: over budget": 0.0}
+
+
+def test_diagnostics_of_a_bandit_are_those_of_a_run():
+    prepared = prepare(graded(200, n_actions=3, n_features=3, seed=5))
+    for spec in ("melee:rescale=false", "melee", "uniform"):
+        bandit = Bandit.for_prepared(prepared, spec, seed=2)
+        for row in prepared.order:
+            x, rewards = prepared.task.contexts[row], prepared.task.rewards[row]
+            action, p = bandit.act(x)
+            bandit.learn(x, action, rewards[action], p)
+        assert bandit.diagnostics == simulate(prepared, spec, seed=2).diagnostics
+    assert bandit.diagnostics == {}
+
+
+def test_the_share_of_rounds_over_budget_is_that_of_the_greedy_ones():
+    bandit = bandit_with(bonus_of(4.0), budget=0.1, hidden=0)
+    played(bandit, 200, pay=costly)
+    n_over = inner_state(bandit).guard.fallbacks[2]
+    assert bandit.diagnostics == {"guard: unfamiliar": 0.0, "guard: over budget": n_over / 200}
+    assert 0.1 < n_over / 200 < 1.0
+
+
+def test_counting_begins_anew_when_contexts_are_rescaled():
+    strange = bonus_of(3.0)._replace(low=np.full(N_INPUTS, 0.999), high=np.full(N_INPUTS, 1.001))
+    bandit = bandit_with(strange, hidden=0, rescale=True)
+    for n_more, counted in [(31, 31), (1, 0), (31, 31), (1, 0), (192, 0), (50, 50)]:
+        played(bandit, n_more)
+        assert_array_equal(inner_state(bandit).guard.fallbacks, [counted, counted, 0])
+        assert inner_state(bandit).totals[0] == bandit.n_learned
+
+
 def test_exploring_that_pays_costs_no_budget():
     bandit = bandit_with(bonus_of(4.0), budget=1e-9, hidden=0)
     played(bandit, 60, pay=lambda t, action: 1.0)
@@ -303,10 +375,10 @@ def test_exploring_that_pays_costs_no_budget():
         (2, 20, 48, Ridge),
         (5000, 20, 0, Ridge),
         (5000, 200, 0, DiagonalRidge),
-        (2, 451, 48, Ridge),
-        (2, 452, 0, Ridge),
-        (2, 499, 0, Ridge),
-        (2, 500, 0, DiagonalRidge),
+        (2, 452, 48, Ridge),
+        (2, 453, 0, Ridge),
+        (2, 500, 0, Ridge),
+        (2, 501, 0, DiagonalRidge),
         (2, 600, 0, DiagonalRidge),
     ],
 )
@@ -314,16 +386,30 @@ def test_hidden_units_and_then_exactness_are_given_up_for_memory(k, d, n_hidden,
     explorer, problem = Melee(), Problem(d, k)
     assert explorer.n_hidden(problem) == n_hidden
     state = explorer.behind(problem, lambda p: explorer.start_with(Network.rule(5), p))
-    learner = (state.inner if n_hidden else state).polopt.learner
+    learner = own_state(state).polopt.learner
     assert type(learner) is kind
     assert learner.weights.shape == (k, d + 1 + n_hidden)
     assert sum(array.size for array in learner) <= 2**24 + 3 * k * (d + 1 + n_hidden)
 
 
-def test_the_diagonal_learner_has_no_hidden_units():
-    explorer = Melee(learner="diagonal")
-    assert explorer.n_hidden(Problem(3, 2)) == 0
-    assert type(explorer.new_learner(Problem(3, 2))) is DiagonalRidge
+@pytest.mark.parametrize(("k", "d"), [(2, 3), (2, 600), (5000, 20)])
+def test_the_diagonal_learner_keeps_its_hidden_units(k, d):
+    explorer, problem = Melee(learner="diagonal"), Problem(d, k)
+    assert explorer.n_hidden(problem) == 48
+    state = explorer.behind(problem, lambda p: explorer.start_with(Network.rule(5), p))
+    learner = own_state(state).polopt.learner
+    assert type(learner) is DiagonalRidge
+    assert learner.weights.shape == (k, d + 1 + 48)
+
+
+@pytest.mark.parametrize(
+    ("d", "n_hidden", "kind"),
+    [(10, 10, Ridge), (11, 0, Ridge), (20, 0, Ridge), (21, 0, DiagonalRidge)],
+)
+def test_exactness_may_be_given_up_earlier(d, n_hidden, kind):
+    explorer, problem = Melee(exact=20, hidden=10), Problem(d, 3)
+    assert explorer.n_hidden(problem) == n_hidden
+    assert type(explorer.new_learner(problem)) is kind
 
 
 @pytest.mark.parametrize("n_actions", [2, 2000])
@@ -344,3 +430,78 @@ def test_real_valued_rewards_are_learned_as_they_are():
     bandit.act([0.0, 0.0, 0.0])
     assert_allclose(inner_state(bandit).means, [0.0, 0.2, 0.4, 0.6], atol=0.02)
     assert_allclose(inner_state(bandit).sums, [0.0, 3.0, 6.0, 9.0])
+
+
+def test_only_the_policys_own_exploring_is_charged_to_the_budget():
+    x = [0.1, 0.2, 0.3]
+    for p, charged in [(0.075, False), (0.112, False), (0.113, True), (0.775, True), (1.0, True)]:
+        bandit = bandit_with(bonus_of(0.0), mu=0.3, hidden=0)
+        for _ in range(10):
+            bandit.learn(x, 1, 1.0, 0.775)
+        guard = inner_state(bandit).guard
+        before = guard.seen.copy()
+        assert before[1] > 0
+        bandit.learn(x, 2, 0.0, p)  # 1.5·mu/K is 0.1125
+        assert (guard.seen[0] > before[0]) == charged
+        assert_array_equal(guard.seen[1:], before[1:])
+
+
+def test_what_mu_draws_is_not_charged_to_the_guards_budget():
+    prepared = prepare(graded(1500, n_actions=3, n_features=3, seed=4))
+    for mu in (0.0, 0.3):
+        explorer = Melee(mu=mu, hidden=0, rescale=False)
+        state = explorer.start_with(Network.rule(), problem_of(prepared, prepared.n_rounds), 0.5)
+        bandit = Bandit.for_prepared(prepared, explorer)
+        bandit._state = state
+        for row in prepared.order:
+            x, rewards = prepared.task.contexts[row], prepared.task.rewards[row]
+            action, p = bandit.act(x)
+            bandit.learn(x, action, rewards[action], p)
+        assert bandit.diagnostics["guard: over budget"] < 0.05
+
+
+# --- policies on disk ---------------------------------------------------------------------------
+
+
+def saved(path, *, reference=None, **changes):
+    """A policy on disk that is in order but for these changes."""
+    arrays = {**random_network(0)._asdict(), "budget": np.array([0.5]), **changes}
+    network = Network(*(arrays[name] for name in Network._fields))
+    features = np.random.default_rng(0).normal(size=(4, N_INPUTS))
+    decisions = {"features": features, "scores": exponents(network, features)}
+    if reference is not None:
+        decisions = {name: decisions[name] for name in reference}
+    artefact.save(
+        path, kind="melee", schema=SCHEMA, arrays=arrays, training={}, reference=decisions
+    )
+    return str(path)
+
+
+def test_a_saved_policy_is_read_as_it_was_saved(tmp_path):
+    policy = load_policy(saved(tmp_path / "p"))
+    assert policy.budget == 0.5
+    for mine, theirs in zip(policy.network, random_network(0), strict=True):
+        assert_array_equal(mine, theirs)
+    point = np.zeros(N_INPUTS)  # a range may be a single point
+    assert load_policy(saved(tmp_path / "q", low=point, high=point)).budget == 0.5
+
+
+@pytest.mark.parametrize("reference", [(), ("features",), ("scores",)])
+def test_a_policy_without_reference_decisions_is_refused(tmp_path, reference):
+    with pytest.raises(DataError, match="reference decisions are missing; copy the policy again"):
+        load_policy(saved(tmp_path / "p", reference=reference))
+
+
+@pytest.mark.parametrize("column", [0, N_INPUTS - 1])
+def test_a_policy_with_an_empty_range_is_refused(tmp_path, column):
+    high = np.ones(N_INPUTS)
+    low = -high
+    low[column] = 1.001
+    with pytest.raises(DataError, match="its range is empty"):
+        load_policy(saved(tmp_path / "p", low=low, high=high))
+
+
+@pytest.mark.parametrize("budget", [0.0, -1.0])
+def test_a_policy_without_a_budget_is_refused(tmp_path, budget):
+    with pytest.raises(DataError, match="its budget not positive"):
+        load_policy(saved(tmp_path / "p", budget=np.array([budget])))

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import approx_fprime
 
-from melee.explorers.melee import N_INPUTS, Melee, Network
+from melee.explorers.melee import N_INPUTS, Melee, Network, exponents, own_state
 from melee.loop import Bandit
 from melee.meta import imitation
 from melee.meta.episodes import episode, run, start
@@ -93,8 +93,8 @@ def value_by_hand(prepared, net, first, j, horizon, found, i):
         bandit.learn(task.contexts[row], action, task.rewards[row, action], p)
     row = prepared.order[first]
     bandit.act(task.contexts[row])
-    own = bandit._state.inner
-    scores = own.means + np.exp(imitation._exponents(net, own.features)) * own.spreads
+    own = own_state(bandit._state)
+    scores = own.means + np.exp(exponents(net, own.features)) * own.spreads
     scores[np.argmax(own.means)] = np.inf
     action = int(np.argsort(-scores, kind="stable")[j])
     total = task.rewards[row, action]

@@ -19,7 +19,7 @@ from melee.loop import simulate
 from melee.meta.checkpoint import CHECKPOINT
 from melee.meta.train_melee import HELD_OUT, MeleeTraining, first_network, fitness, train_melee
 from melee.preparation import prepare
-from tests.tasks import graded
+from tests.tasks import graded, small_task
 
 TINY = MeleeTraining(
     n_iterations=2, n_imitation_tasks=4, n_states=4, horizon=3, n_generations=6, n_tasks=3,
@@ -160,7 +160,7 @@ def test_a_family_that_makes_no_tasks_is_refused(tmp_path):
 
 def test_the_command_trains_and_says_what_it_returned(tmp_path):
     arguments = ["train", "--preset", "melee", "--out", str(tmp_path / "p"), "--iterations", "0"]
-    arguments += ["--generations", "1", "--tasks", "1", "--family", TINY.family]
+    arguments += ["--generations", "1", "--tasks", "1", "--family", str(TINY.family)]
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert result.exit_code == 0
     assert "validation return by step" in result.output
@@ -180,3 +180,21 @@ def test_options_of_the_other_preset_are_refused(tmp_path, arguments, sentence):
     result = CliRunner().invoke(app, ["train", "--out", str(tmp_path / "p"), *arguments])
     assert result.exit_code != 0
     assert sentence in f"{result.output}{result.exception}"
+
+
+def test_a_family_may_be_given_as_the_function_itself():
+    assert MeleeTraining(family=small_task).family == "tests.tasks:small_task"
+
+
+def test_a_policy_trained_on_tasks_of_one_size_is_familiar_with_others_like_them(trained):
+    path, _ = trained
+    for hidden in (2, 48):
+        task = graded(200, n_actions=4, n_features=3, seed=1)
+        run = simulate(prepare(task), f"melee:policy={path}:hidden={hidden}")
+        assert run.diagnostics["guard: unfamiliar"] < 0.05
+
+
+def test_a_checkpoint_of_fine_tuning_knows_what_it_started_from(trained, tmp_path):
+    path, _ = trained
+    tuned = MeleeTraining(**{**TINY.as_dict(), "policy": str(path)})
+    assert tuned.identity()["policy_sha256"] == load_policy(str(path)).sha256

@@ -1,5 +1,6 @@
 """The command that trains exploration policies."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,9 +64,9 @@ def train(
     ] = None,
 ) -> None:
     """Train an exploration policy; run it again to continue after an interruption."""
+    given = {name: value for name, value in locals().items() if value is not None}
     from melee.errors import InputError, unknown
 
-    given = {name: value for name, value in locals().items() if value is not None}
     if preset not in ("melee", "paper"):
         raise unknown("preset", preset, ["melee", "paper"])
     for name in PAPER_ONLY if preset == "melee" else MELEE_ONLY:
@@ -85,7 +86,7 @@ def train(
             progress.stop()
             done, total = progress.tasks[0].completed, progress.tasks[0].total
             say(
-                f"melee: interrupted after {done:.0f} of {total or 0:.0f} rounds, which are kept "
+                f"melee: interrupted after {done:.0f} of {total or 0:.0f} steps, which are kept "
                 f"in {out_dir}; run the same command to go on"
             )
             raise typer.Exit(130) from None
@@ -136,6 +137,7 @@ def _train_melee(
 
     from melee.meta.train_melee import MeleeTraining, train_melee
 
+    sys.path.insert(0, str(Path.cwd()))  # where a user's --family is likely to be
     names = {"tasks": "n_tasks", "iterations": "n_iterations", "generations": "n_generations"}
     same = ("horizon", "family", "policy", "seed")
     training = MeleeTraining(**_renamed(given, {**names, **{name: name for name in same}}))

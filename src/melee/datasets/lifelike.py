@@ -30,7 +30,7 @@ MAX_COLUMNS = 80
 def lifelike(*, seed: int = 0, n_rows: int | None = None) -> Task:
     """A task of the family, the same one for the same seed.
 
-    Two actions in a third of the tasks and up to 22 in the others; 150 to 4,000 rows unless
+    Two actions in a third of the tasks and up to 22 in the others; 180 to 4,000 rows unless
     `n_rows` says how many; up to 80 columns.
 
     >>> lifelike(seed=3, n_rows=500)

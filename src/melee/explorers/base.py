@@ -9,9 +9,14 @@ import numpy as np
 
 from melee.arrays import Floats
 from melee.errors import InputError, unknown, whole_number
-from melee.explorers.cold import Cold
 from melee.explorers.hidden import Units, Widened, widen
-from melee.learners.ridge import MAX_EXACT_FEATURES, DiagonalRidge, Ridge
+from melee.explorers.rescaled import Rescaled
+from melee.learners.ridge import (
+    MAX_EXACT_FEATURES,
+    MAX_EXACT_NUMBERS,
+    DiagonalRidge,
+    Ridge,
+)
 from melee.learners.sgd import AdaptiveSgd, Sgd
 from melee.policy_optimizers import Direct, DoublyRobust, Ips, Multitask
 
@@ -182,13 +187,18 @@ class RidgeExplorer(Explorer):
     Parameters
     ----------
     learner
-        `ridge` (exact, and its diagonal above 150 features) or `diagonal`.
+        `ridge` (exact where that is feasible, else its diagonal) or `diagonal`.
     optimizer
         How rounds become regression targets: `direct` or `mtr`.
     ridge
         Strength of the L2 penalty.
+    exact
+        Features, hidden units included, up to which a ridge is exact; 128 MiB of models is the
+        limit too.
     hidden
         Random hidden units beside the features (see `melee.explorers.hidden`).
+    rescale
+        Standardize contexts by the first 256 of them (see `melee.explorers.rescaled`).
     cold
         Start from nothing: no labelled rows, and a scaling found on the way.
     """
@@ -196,11 +206,13 @@ class RidgeExplorer(Explorer):
     learner: str = choice("ridge", "ridge", "diagonal")
     optimizer: str = choice("direct", "direct", "mtr")
     ridge: float = number(0.1, 0.0, above=True)
+    exact: int = count(MAX_EXACT_FEATURES, 0)
     hidden: int = count(0, 0)
+    rescale: bool = flag(False)
     cold: bool = flag(False)
 
     def begin(self, problem: Problem) -> Any:
-        """The state of `start`, behind hidden units and a cold start where they are asked for."""
+        """The state of `start`, behind hidden units and rescaling where they are asked for."""
         return self.behind(problem, self.start)
 
     def behind(self, problem: Problem, start: Callable[[Problem], Any]) -> Any:
@@ -211,11 +223,19 @@ class RidgeExplorer(Explorer):
         state = start(problem if n_hidden == 0 else widened(problem, n_hidden))
         if n_hidden > 0:
             state = Widened.around(state, n_features, n_hidden)
-        return Cold.around(state, n_features) if self.cold else state
+        if self.cold or self.rescale:
+            state = Rescaled.around(state, n_features, cold=self.cold)
+        return state
 
     def n_hidden(self, problem: Problem) -> int:
-        """How many hidden units there will be."""
-        return self.hidden
+        """As many hidden units as asked for; none where one ridge per action could not be exact."""
+        wide = problem.n_inputs + self.hidden
+        fits = self.learner != "ridge" or self.is_exact(wide, problem.n_actions)
+        return self.hidden if fits else 0
+
+    def is_exact(self, n_inputs: int, n_rows: int) -> bool:
+        """Whether exact ridge models of this size are within the limits of time and memory."""
+        return n_inputs - 1 <= self.exact and n_rows * n_inputs**2 <= MAX_EXACT_NUMBERS
 
     @property
     def scales_itself(self) -> bool:
@@ -224,9 +244,10 @@ class RidgeExplorer(Explorer):
 
     def new_learner(self, problem: Problem, n_models: int = 1) -> Any:
         """A fresh learner of n_models × n_actions rows."""
-        exact = self.learner == "ridge" and problem.n_features <= MAX_EXACT_FEATURES
+        rows = n_models * problem.n_actions
+        exact = self.learner == "ridge" and self.is_exact(problem.n_inputs, rows)
         kind = Ridge if exact else DiagonalRidge
-        return kind.start(n_models * problem.n_actions, problem.n_inputs, float(self.ridge))
+        return kind.start(rows, problem.n_inputs, float(self.ridge))
 
     def new_optimizer(self, problem: Problem, n_models: int = 1) -> Any:
         """A fresh policy optimizer over such a learner."""
@@ -243,7 +264,7 @@ class LearningExplorer(RidgeExplorer):
     Parameters
     ----------
     learner
-        `sgd`; `ridge` (exact, and its diagonal above 150 features); or `diagonal`.
+        `sgd`; `ridge` (exact where that is feasible, else its diagonal); or `diagonal`.
     optimizer
         How rounds become regression targets: `direct`, `ips`, `dr` or `mtr`.
     loss, steps, learning_rate

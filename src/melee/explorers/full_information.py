@@ -32,10 +32,10 @@ class FullInformation(LearningExplorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.cold:
+        if self.cold or self.rescale:
             raise InputError(
-                f"{self.name}: cold=true is how bandits start in production, where rewards of "
-                "other actions are unknown; leave it out"
+                f"{self.name}: cold and rescale are how bandits learn in production, where rewards "
+                "of other actions are unknown; leave them out"
             )
 
     def start(self, problem: Problem) -> FullInformationState:

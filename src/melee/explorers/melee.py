@@ -35,7 +35,6 @@ from melee.errors import DataError
 from melee.explorers.base import Problem, RidgeExplorer, count, flag, number, text
 from melee.explorers.interface import distribution, learn
 from melee.learners.interface import predict, predict_all, spread
-from melee.learners.ridge import DiagonalRidge, Ridge
 from melee.policy_optimizers import fit
 
 SHARED = ("one", "rounds", "actions", "inputs", "error", "reward", "best", "bias", "recent")
@@ -44,14 +43,15 @@ SCHEMA = (*SHARED, *PER_ACTION)
 """The inputs of the network, in the order of its weights."""
 N_SHARED, N_INPUTS = len(SHARED), len(SCHEMA)
 
-RULE: Floats = np.array([{"one": math.log(1.2), "best": 16.0}.get(name, 0.0) for name in SCHEMA])
-"""Linear weights that give the rule of gated-ucb, 1.2·(1 - m*)⁴ (`best` is log(1.02 - m*)/4)."""
+SCALE, POWER = 1.2, 4.0
+RULE: Floats = np.array(
+    [{"one": math.log(SCALE), "best": 4.0 * POWER}.get(name, 0.0) for name in SCHEMA]
+)
+"""Linear weights that give nearly the rule of gated-ucb: 1.2·(1.02 - m*)⁴.
 
-MAX_ENTRIES = 2**24
-"""Numbers in the exact models of all actions; beyond these 128 MiB, hidden units and then exactness
-are given up."""
-MAX_EXACT_INPUTS = 500
-"""Above this many inputs a round in O(d²) gets slow."""
+The input `best` is log(1.02 - m*)/4.
+"""
+
 RECENT = 0.05
 """How fast the recent average forgets."""
 CAREFUL = 10.0
@@ -82,8 +82,8 @@ class Guard(NamedTuple):
     awake: bool
     budget: float  # c
     seen: Floats  # (3,) cost of exploring; rounds and total surprise of predicted actions
-    latest: Floats  # (1,) of the latest context: 0, or which fallback it took
-    fallbacks: Floats  # (3,) rounds learned; of these, unfamiliar; over budget
+    latest: Floats  # (1,) the fallback of the latest decision, 0 for none; -1: no decision
+    fallbacks: Floats  # (3,) rounds decided and learned; of these, unfamiliar; over budget
 
 
 class MeleeState(NamedTuple):
@@ -118,7 +118,9 @@ class Melee(RidgeExplorer):
 
     name: ClassVar[str] = "melee"
     ridge: float = number(0.2, 0.0, above=True)
+    exact: int = count(500, 0)
     hidden: int = count(48, 0)
+    rescale: bool = flag(True)
     policy: str = text("melee")
     guard: bool = flag(True)
     mu: float = number(0.0, 0.0, 1.0)
@@ -141,7 +143,7 @@ class Melee(RidgeExplorer):
         return MeleeState(
             polopt=self.new_optimizer(problem),
             network=network,
-            guard=Guard(bool(self.guard), float(budget), np.zeros(3), np.zeros(1), np.zeros(3)),
+            guard=Guard(bool(self.guard), float(budget), np.zeros(3), -np.ones(1), np.zeros(3)),
             mu=float(self.mu),
             totals=np.array([0.0, 0.25, 0.5, 0.0, 0.5]),
             plays=np.zeros(k),
@@ -153,32 +155,22 @@ class Melee(RidgeExplorer):
         )
 
     def diagnostics(self, state: Any) -> dict[str, float]:
-        """How often the guard took over, as shares of the rounds that were learned.
+        """How often the guard took over, as shares of the rounds that were decided and learned.
 
-        A cold start counts its first 256 rounds as it counts the last of them.
+        Counting begins anew when contexts are rescaled, up to the 256th round.
         """
-        while not isinstance(state, MeleeState):
-            state = state.inner
-        rounds, unfamiliar, over = (float(n) for n in state.guard.fallbacks)
+        rounds, unfamiliar, over = (float(n) for n in own_state(state).guard.fallbacks)
         return {
             "guard: unfamiliar": unfamiliar / max(rounds, 1.0),
             "guard: over budget": over / max(rounds, 1.0),
         }
 
-    def n_hidden(self, problem: Problem) -> int:
-        """As many as asked for, or none where the models would not fit in memory."""
-        wide = problem.n_inputs + self.hidden
-        return self.hidden if self.learner == "ridge" and _fits(wide, problem.n_actions) else 0
 
-    def new_learner(self, problem: Problem, n_models: int = 1) -> Any:
-        """An exact ridge where it fits in memory and time, else its diagonal."""
-        exact = self.learner == "ridge" and _fits(problem.n_inputs, n_models * problem.n_actions)
-        kind = Ridge if exact else DiagonalRidge
-        return kind.start(n_models * problem.n_actions, problem.n_inputs, float(self.ridge))
-
-
-def _fits(n_inputs: int, n_rows: int) -> bool:
-    return n_inputs <= MAX_EXACT_INPUTS and n_rows * n_inputs**2 <= MAX_ENTRIES
+def own_state(state: Any) -> MeleeState:
+    """The explorer's own state, from behind what readies its contexts."""
+    while not isinstance(state, MeleeState):
+        state = state.inner
+    return state
 
 
 class MeleePolicy(NamedTuple):
@@ -198,13 +190,16 @@ def _load(path: str, modified: int) -> MeleePolicy:
     )
     arrays = policy.arrays
     network = Network(*(np.ascontiguousarray(arrays[name]) for name in Network._fields))
+    budget = float(arrays["budget"][0])
     if len(network.inner) != len(network.outer):
         raise DataError(f"{path}: its network does not fit together; train the policy again")
-    inputs = policy.reference.get("features", np.zeros((0, N_INPUTS)))
-    if inputs.ndim != 2 or inputs.shape[1] != N_INPUTS:
-        raise DataError(f"{path}: reference features of shape {inputs.shape}; copy it again")
+    if (network.low > network.high).any() or budget <= 0.0:
+        raise DataError(f"{path}: its range is empty or its budget not positive; train it again")
+    inputs = policy.reference.get("features", np.zeros(0))
+    if inputs.ndim != 2 or inputs.shape[1] != N_INPUTS or "scores" not in policy.reference:
+        raise DataError(f"{path}: its reference decisions are missing; copy the policy again")
     artefact.check_reference(policy, exponents(network, inputs), path)
-    return MeleePolicy(network, float(arrays["budget"][0]), policy.sha256)
+    return MeleePolicy(network, budget, policy.sha256)
 
 
 def load_policy(name: str) -> MeleePolicy:
@@ -303,7 +298,7 @@ def melee_distribution(state: MeleeState, x: Floats, t: int, rng: Words, pmf: Fl
     network, guard, features, within = state.network, state.guard, state.features, state.within
     describe(state, x)
     n_actions = pmf.shape[0]
-    gate = 1.2 * math.exp(16.0 * features[0, 6])
+    gate = SCALE * math.exp(4.0 * POWER * features[0, 6])
     familiar = hold(network, features)
     allowed = guard.budget * math.sqrt(n_actions * (state.totals[0] + 1.0))
     guard.latest[0] = 0.0
@@ -339,16 +334,20 @@ def melee_learn(
         if a != action:
             best = max(best, predict(learner, x, a))
     best_within = min(max(best, 0.0), 1.0)
-    if predicted < best:
+    # What μ draws is not the policy's doing: its own choices have more than 1.5·μ/K.
+    own = p * state.plays.shape[0] > 1.5 * state.mu
+    if predicted < best and own:
         expected = best_within + seen[2] / (seen[1] + CAREFUL)
         seen[0] += min(max(expected, 0.0), 1.0) - reward
-    else:
+    elif predicted == best:
         seen[1] += 1.0
         seen[2] += reward - best_within
-    fallbacks, latest = state.guard.fallbacks, state.guard.latest[0]
-    fallbacks[0] += 1.0
-    fallbacks[1] += 1.0 if latest == 1.0 else 0.0
-    fallbacks[2] += 1.0 if latest == 2.0 else 0.0
+    fallbacks, latest = state.guard.fallbacks, state.guard.latest
+    if latest[0] >= 0.0:
+        fallbacks[0] += 1.0
+        fallbacks[1] += 1.0 if latest[0] == 1.0 else 0.0
+        fallbacks[2] += 1.0 if latest[0] == 2.0 else 0.0
+        latest[0] = -1.0
     error = reward - predicted
     totals[0] += 1.0
     totals[1] += error * error

@@ -12,6 +12,8 @@ from melee.learners.linear import dot, dot_row, quadratic_form
 
 MAX_EXACT_FEATURES = 150
 """Above this many features a round in O(d²) gets slow and the diagonal takes over (paper)."""
+MAX_EXACT_NUMBERS = 2**24
+"""Numbers in the exact models of all actions together, 128 MiB; beyond them the diagonal, too."""
 
 
 class Ridge(NamedTuple):

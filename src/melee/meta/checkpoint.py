@@ -26,7 +26,8 @@ def read(path: Path, training: dict[str, Any]) -> dict[str, Any] | None:
     if path.exists() and not path.is_dir():
         raise DataError(f"{path}: a file; give a directory for the policy")
     if not file.exists():
-        if path.exists() and any(path.iterdir()):
+        torn = f".{CHECKPOINT}"  # left by a kill during the very first write
+        if path.exists() and any(not one.name.startswith(torn) for one in path.iterdir()):
             raise DataError(
                 f"{path}: it holds other files and no checkpoint of a training; "
                 "give a new or an empty directory"

@@ -2,20 +2,20 @@
 
 A family is a function from a seed to a `Task`. `lifelike` is the one that the shipped policy was
 trained on; `package.module:function` names any other that can be imported, so that other processes
-and machines find it too.
+and machines find it too. Seeds are below 2⁴², more than 32 bits: `numpy.random.default_rng` takes
+them.
 """
 
-import functools
 import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from melee.arrays import Floats
+from melee.arrays import Floats, Words
 from melee.datasets.lifelike import lifelike
 from melee.errors import InputError
-from melee.explorers.melee import Melee, MeleeState, Network
+from melee.explorers.melee import Melee, MeleeState, Network, own_state
 from melee.loop import play, problem_of
 from melee.preparation import N_LABELLED, Prepared, prepare
 from melee.rng import stream
@@ -43,7 +43,7 @@ def find_family(name: str) -> Family:
     module, colon, function = name.partition(":")
     try:
         found: Family = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise InputError(
             f"family '{name}' cannot be imported ({error}); expected 'lifelike', or "
             "'package.module:function' with a function from a seed to a Task"
@@ -53,27 +53,20 @@ def find_family(name: str) -> Family:
     return found
 
 
-@functools.lru_cache(maxsize=64)
-def _task(family: str, seed: int) -> Task:
+def episode(family: str, seed: int, explorer: Melee) -> Prepared:
+    """A task of the family, prepared, and no longer than it is worth."""
     task = find_family(family)(seed)
     if not isinstance(task, Task):
         raise InputError(
             f"family '{family}' made {type(task).__name__} of seed {seed}; expected a Task"
         )
-    return task
-
-
-def episode(family: str, seed: int, explorer: Melee) -> Prepared:
-    """A task of the family, prepared, and no longer than it is worth."""
-    task = _task(family, seed)
-    width = task.n_features + explorer.hidden + 1
-    rounds = int(min(max(MAX_WORK / (task.n_actions * width**2), 200), task.n_rows))
-    rows = task.n_rows
-    if rows <= N_LABELLED:
+    if task.n_rows <= N_LABELLED:
         raise InputError(
-            f"family '{family}': the task of seed {seed} has {rows} rows; "
+            f"family '{family}': the task of seed {seed} has {task.n_rows} rows; "
             f"expected more than the {N_LABELLED} that are set aside for its scaling"
         )
+    width = task.n_features + explorer.hidden + 1
+    rounds = int(min(max(MAX_WORK / (task.n_actions * width**2), 200), task.n_rows))
     return prepare(task, seed=seed, max_rounds=rounds)
 
 
@@ -83,25 +76,30 @@ def start(
     """A fresh state for the loop, and the part of it that is `melee`'s own."""
     problem = problem_of(prepared, prepared.n_rounds)
     state = explorer.behind(problem, lambda p: explorer.start_with(network, p, budget))
-    return state, state if isinstance(state, MeleeState) else state.inner
+    return state, own_state(state)
 
 
-def run(state: Any, prepared: Prepared, seed: int) -> Floats:
-    """Play an episode from its start: the reward of every round. Overwrites the state."""
-    rewards = np.empty(prepared.n_rounds)
+def play_rows(state: Any, prepared: Prepared, first: int, stop: int, rng: Words) -> Floats:
+    """Play the rounds after `first` up to `stop`: their rewards. Overwrites the state."""
+    rewards = np.empty(stop - first)
     play(
         state,
         prepared.scaling,
         prepared.task.contexts,
         prepared.task.rewards,
-        prepared.order,
-        0,
-        stream(seed, "episode"),
-        np.empty(prepared.n_rounds, np.int64),
+        prepared.order[first:stop],
+        first,
+        rng,
+        np.empty(stop - first, np.int64),
         rewards,
-        np.empty(prepared.n_rounds),
+        np.empty(stop - first),
     )
     return rewards
+
+
+def run(state: Any, prepared: Prepared, seed: int) -> Floats:
+    """Play an episode from its start: the reward of every round. Overwrites the state."""
+    return play_rows(state, prepared, 0, prepared.n_rounds, stream(seed, "episode"))
 
 
 def returns(job: tuple[str, int, Melee, Sequence[Network]]) -> Floats:

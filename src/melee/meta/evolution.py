@@ -82,7 +82,7 @@ class Evolution:
     def _axes(self) -> tuple[Floats, Floats]:
         """The covariance's principal axes, in columns, and the deviation along each."""
         values, basis = np.linalg.eigh(self.covariance)
-        # An axis has two directions; fix one, so that candidates do not depend on the library.
+        # An axis has two directions; fix one of them.
         basis = basis * np.where(basis[np.abs(basis).argmax(axis=0), range(len(values))] < 0, -1, 1)
         return basis, np.sqrt(np.maximum(values, 1e-20))
 

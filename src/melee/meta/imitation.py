@@ -19,9 +19,17 @@ import numpy as np
 
 from melee.arrays import Floats
 from melee.explorers.interface import distribution
-from melee.explorers.melee import HIGHEST, LOWEST, N_INPUTS, Melee, MeleeState, Network
-from melee.loop import learn_row, play
-from melee.meta.episodes import episode, start
+from melee.explorers.melee import (
+    HIGHEST,
+    LOWEST,
+    N_INPUTS,
+    Melee,
+    MeleeState,
+    Network,
+    exponents,
+)
+from melee.loop import learn_row
+from melee.meta.episodes import episode, play_rows, start
 from melee.preparation import Prepared
 from melee.rng import ACT, generator, start_round, stream
 from melee.scaling import scale_row
@@ -84,7 +92,7 @@ def collect(job: tuple[str, int, Melee, Network, int, int]) -> Tried:
 
 def _worth_trying(own: MeleeState, network: Network) -> Any:
     """The predicted action and those that the policy scores highest."""
-    scores = own.means + np.exp(_exponents(network, own.features)) * own.spreads
+    scores = own.means + np.exp(exponents(network, own.features)) * own.spreads
     scores[np.argmax(own.means)] = np.inf
     return np.argsort(-scores, kind="stable")[:N_TRIED]
 
@@ -100,29 +108,6 @@ def _value(
     learn_row(state, prepared.scaling, task.contexts[row], first + 1, rng, action, reward, 1.0)
     stop = min(first + 1 + horizon, prepared.n_rounds)
     return reward + float(play_rows(state, prepared, first + 1, stop, rng).sum())
-
-
-def play_rows(state: Any, prepared: Prepared, first: int, stop: int, rng: Any) -> Floats:
-    """Play the rounds after `first` up to `stop`: their rewards. Overwrites the state."""
-    rewards = np.empty(stop - first)
-    play(
-        state,
-        prepared.scaling,
-        prepared.task.contexts,
-        prepared.task.rewards,
-        prepared.order[first:stop],
-        first,
-        rng,
-        np.empty(stop - first, np.int64),
-        rewards,
-        np.empty(stop - first),
-    )
-    return rewards
-
-
-def _exponents(network: Network, features: Floats) -> Floats:
-    hidden = np.tanh(features @ network.inner.T)
-    return np.asarray(features @ network.linear + hidden @ network.outer)
 
 
 def fit(blocks: Sequence[Tried], network: Network) -> Network:

@@ -22,12 +22,20 @@ import numpy as np
 from melee import artefact
 from melee.arrays import Floats
 from melee.benchmark.mapping import Mapper, here
-from melee.errors import whole_number
+from melee.errors import InputError, whole_number
 from melee.explorers.melee import N_INPUTS, SCHEMA, Melee, Network, exponents, load_policy
 from melee.meta import checkpoint
-from melee.meta.episodes import episode, find_family, returns, start
+from melee.meta.episodes import (
+    Family,
+    episode,
+    find_family,
+    play_rows,
+    returns,
+    run,
+    start,
+)
 from melee.meta.evolution import Evolution
-from melee.meta.imitation import Tried, collect, fit, pack, play_rows, unpack
+from melee.meta.imitation import Tried, collect, fit, pack, unpack
 from melee.rng import check_seed, generator, stream
 
 HELD_OUT = 2**40
@@ -40,6 +48,8 @@ SPREAD_FLOOR = 0.01
 """Differences between candidates below this do not gain from being rare."""
 MARGIN = 1.5
 """The guard's budget beside the most that any held-out run has spent."""
+MIN_WIDTH, MIN_BUDGET = 0.5, 0.1
+"""Of the range of an input, which are all of order one, and of the guard's budget."""
 N_REFERENCE = 32
 
 
@@ -50,7 +60,8 @@ class MeleeTraining:
     Parameters
     ----------
     family
-        Where tasks come from: `lifelike`, or `package.module:function` from a seed to a Task.
+        Where tasks come from: `lifelike`, or a function from a seed to a Task, as itself or as
+        `package.module:function`.
     policy
         The policy to fine-tune; None starts from the rule of gated-ucb.
     n_units, hidden, ridge
@@ -65,7 +76,7 @@ class MeleeTraining:
         Of everything but the held-out tasks, which are the same for all.
     """
 
-    family: str = "lifelike"
+    family: str | Family = "lifelike"
     policy: str | None = None
     n_units: int = 8
     hidden: int = 24
@@ -81,20 +92,26 @@ class MeleeTraining:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_seed(self.seed)
-        find_family(self.family)
+        if callable(self.family):
+            name = f"{self.family.__module__}:{getattr(self.family, '__qualname__', '')}"
+            object.__setattr__(self, "family", name)
+        find_family(str(self.family))
+        object.__setattr__(self, "seed", check_seed(self.seed))
         least = {
             **dict.fromkeys(("n_units", "hidden", "n_iterations", "horizon", "n_generations"), 0),
             **dict.fromkeys(("n_imitation_tasks", "n_states", "n_tasks", "n_validation"), 1),
             "n_candidates": 4,
         }
         for name, low in least.items():
-            whole_number(name, getattr(self, name), low)
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), low))
+        if self.n_candidates % 2:
+            raise InputError(f"n_candidates is {self.n_candidates}; expected an even number: pairs")
+        object.__setattr__(self, "ridge", float(self.explorer.ridge))
 
     @property
     def explorer(self) -> Melee:
         """The explorer that plays the episodes."""
-        return Melee(hidden=self.hidden, ridge=self.ridge, guard=False)
+        return Melee(hidden=self.hidden, ridge=self.ridge, rescale=False, guard=False)
 
     @property
     def n_steps(self) -> int:
@@ -107,8 +124,14 @@ class MeleeTraining:
         return range(first, first + size)
 
     def as_dict(self) -> dict[str, Any]:
-        """The setting for a manifest or a checkpoint."""
+        """The setting."""
         return dataclasses.asdict(self)
+
+    def identity(self) -> dict[str, Any]:
+        """The setting for a manifest or a checkpoint, with what it starts from."""
+        if self.policy is None:
+            return self.as_dict()
+        return self.as_dict() | {"policy_sha256": load_policy(self.policy).sha256}
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,12 +228,14 @@ def train_melee(
     """
     path = Path(out)
     origin = first_network(training)
-    kept = checkpoint.read(path, training.as_dict())
+    kept = checkpoint.read(path, training.identity())
     progress = Progress.from_dict(kept, origin) if kept else Progress()
     blocks: list[Tried] = []
+    if kept and on_step is not None:
+        on_step(progress)
 
     def done() -> None:
-        checkpoint.write(path, training.as_dict(), progress.as_dict())
+        checkpoint.write(path, training.identity(), progress.as_dict())
         if on_step is not None:
             on_step(progress)
 
@@ -224,19 +249,19 @@ def train_melee(
     for n in range(training.n_iterations):
         # After an interruption the examples of earlier iterations are collected again.
         network = progress.iterations[n - 1] if n else origin
-        if progress.evolution is None:
+        if len(progress.iterations) < training.n_iterations:
             blocks += apply(collect, _roll_ins(training, n, network))
         if n == len(progress.iterations):
             progress.iterations.append(fit(blocks, network))
         if _judged_steps(progress, "imitation") == n:
             judge("imitation", progress.iterations[n])
     if progress.evolution is None:
-        mean = pack(progress.best.network)[: _n_evolved(training)]
+        mean = pack(progress.best.network)[: N_INPUTS + len(origin.outer)]
         progress.evolution = Evolution.start(mean, FIRST_STEP)
     base = pack(_before_evolution(progress))
     while progress.evolution.generation < training.n_generations:
         generation = progress.evolution.generation
-        candidates = progress.evolution.ask(2 * (training.n_candidates // 2), training.seed)
+        candidates = progress.evolution.ask(training.n_candidates, training.seed)
         networks = [_with(base, one, origin) for one in candidates]
         seeds = training.task_seeds("evolution", generation, training.n_tasks)
         jobs = [(training.family, seed, training.explorer, networks) for seed in seeds]
@@ -270,11 +295,6 @@ def _before_evolution(progress: Progress) -> Network:
     return max(earlier, key=lambda one: (one.validation, one.step)).network
 
 
-def _n_evolved(training: MeleeTraining) -> int:
-    """Linear and output weights: those that come first when packed."""
-    return N_INPUTS + len(first_network(training).outer)
-
-
 def _with(base: Floats, evolved: Floats, like: Network) -> Network:
     return unpack(np.concatenate([evolved, base[len(evolved) :]]), like)
 
@@ -298,10 +318,10 @@ def validation_return(training: MeleeTraining, network: Network, apply: Mapper =
     return float(np.mean(apply(returns, jobs)))
 
 
-def observe(job: tuple[str, int, Melee, Network]) -> tuple[Floats, Floats]:
+def observe(job: tuple[str, int, Melee, Network]) -> tuple[Floats, float]:
     """Features met in the episode of that seed, (states, inputs), and the cost of exploring.
 
-    The cost is the most that its guard has counted at any time, over √(K·t).
+    Both at up to 60 moments; the cost is the most that the guard had counted, over √(K·t).
     """
     family, seed, explorer, network = job
     prepared = episode(family, seed, explorer)
@@ -311,32 +331,45 @@ def observe(job: tuple[str, int, Melee, Network]) -> tuple[Floats, Floats]:
     for first, stop in zip([0, *stops], stops, strict=False):
         play_rows(state, prepared, first, stop, rng)
         met.append(own.features.copy())
-        allowed = np.sqrt(prepared.task.n_actions * stop)
-        worst = max(worst, float(own.guard.seen[0] / allowed))
-    return np.concatenate(met), np.array([worst])
+        worst = max(worst, float(own.guard.seen[0] / np.sqrt(prepared.task.n_actions * stop)))
+    return np.concatenate(met), worst
+
+
+def played(job: tuple[str, int, Melee, Network, float]) -> float:
+    """Mean reward of the policy as it is saved, guard included, in the episode of that seed."""
+    family, seed, explorer, network, budget = job
+    prepared = episode(family, seed, explorer)
+    return float(run(start(explorer, network, prepared, budget)[0], prepared, seed).mean())
 
 
 def _save(path: Path, training: MeleeTraining, progress: Progress, apply: Mapper) -> None:
-    best = progress.best
-    n_watched = min(training.n_validation, 300)
-    jobs = [
-        (training.family, HELD_OUT + i, training.explorer, best.network) for i in range(n_watched)
-    ]
-    watched = apply(observe, jobs)
+    """Write the best policy, with its range and budget as measured on held-out tasks.
+
+    That is done over the learner of `melee` as it is played, not as it was trained.
+    """
+    best, explorer = progress.best, Melee(ridge=training.ridge)
+    seeds = [HELD_OUT + i for i in range(training.n_validation)]
+    free = dataclasses.replace(explorer, guard=False, rescale=False)  # whose features stay put
+    watched = apply(observe, [(training.family, seed, free, best.network) for seed in seeds])
     features = np.concatenate([met for met, _ in watched])
-    network = best.network._replace(low=features.min(axis=0), high=features.max(axis=0))
-    budget = MARGIN * float(np.max([worst for _, worst in watched]))
+    low, high = features.min(axis=0), features.max(axis=0)
+    # A family whose tasks are all of one size must not make every other size unfamiliar.
+    spare = np.maximum(MIN_WIDTH - (high - low), 0.0) / 2.0
+    network = best.network._replace(low=low - spare, high=high + spare)
+    budget = max(MARGIN * max(worst for _, worst in watched), MIN_BUDGET)
+    jobs = [(training.family, seed, explorer, network, budget) for seed in seeds]
     every = max(len(features) // N_REFERENCE, 1)
     reference = features[::every][:N_REFERENCE]
     artefact.save(
         path,
         kind="melee",
         schema=SCHEMA,
-        arrays={**network._asdict(), "budget": np.array([max(budget, 0.1)])},
-        training=training.as_dict()
+        arrays={**network._asdict(), "budget": np.array([budget])},
+        training=training.identity()
         | {
             "returned": f"{best.stage}, step {best.step}",
             "validation_return": best.validation,
+            "validation_return_as_played": float(np.mean(apply(played, jobs))),
             "validation_curve": [[one.stage, one.step, one.validation] for one in progress.judged],
         },
         reference={"features": reference, "scores": exponents(network, reference)},

@@ -1,13 +1,17 @@
-"""A cold start: an explorer that scales its contexts by what it has seen, and nothing else.
+"""Rescaling: an explorer that scales its contexts by what it has seen.
 
 In a benchmark thirty labelled rows give everyone a scaling. In production the first context is
-all there is. So the first rounds are kept; each time their number doubles, up to 256, columns are
-standardized anew by all of them and the explorer learns its whole past again in the new scale. At
-every round its model is thus exactly the one that the scaling of the moment would have given, for
-any learner, hidden units included, at about two extra learning steps per round for the first 256
-and none later.
+all there is: a *cold* start. So the first rounds are kept; each time their number doubles, up to
+256, columns are standardized anew by all of them and the explorer learns its whole past again in
+the new scale. At every round its model is thus exactly the one that the scaling of the moment
+would have given, for any learner, hidden units included, at about two extra learning steps per
+round for the first 256 and none later.
+
+Contexts that were scaled before can be rescaled too: 256 rows know more than thirty. That begins
+with the 32nd round, as the given scaling is the better one until then.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,15 +25,19 @@ from melee.states import Bytes, in_one_block
 
 N_KEPT = 256
 """Rounds after which the scaling is settled."""
+FROM_COLD, FROM_SCALED = 2, 32
+"""The number of rounds by which a scaling is first found."""
 
 
-class Cold(NamedTuple):
+class Rescaled(NamedTuple):
     """An explorer's state behind a scaling of its own."""
 
     inner: Any
     block: Bytes  # the memory of `inner`
     initial: Bytes  # the same before the first round
     scaling: Scaling
+    plain: float  # the scale of a column that has been constant so far
+    first: int  # rounds by which the scaling is first found
     raw: Floats  # (d,) scratch
     scaled: Floats  # (d + 1,) scratch
     kept: Ints  # (1,) how many rounds
@@ -38,15 +46,20 @@ class Cold(NamedTuple):
     outcomes: Floats  # (N_KEPT, 2): reward and probability
 
     @classmethod
-    def around(cls, inner: Any, n_features: int) -> "Cold":
-        """The state before its first context."""
+    def around(cls, inner: Any, n_features: int, *, cold: bool) -> "Rescaled":
+        """The state before its first context: one as it came (cold), or one scaled already."""
         moved, block = in_one_block(inner)
-        as_they_come = Scaling.identity(n_features).shift_scale
+        size = math.sqrt(n_features)
+        plain = 1.0 if cold else size  # scaled contexts were divided by √d before
+        table = Scaling.identity(n_features).shift_scale
+        table[1] = plain
         return cls(
             inner=moved,
             block=block,
             initial=block.copy(),
-            scaling=Scaling(as_they_come, LIMIT, 1.0 / np.sqrt(n_features)),
+            scaling=Scaling(table, LIMIT, 1.0 / size),
+            plain=plain,
+            first=FROM_COLD if cold else FROM_SCALED,
             raw=np.zeros(n_features),
             scaled=np.zeros(n_features + 1),
             kept=np.zeros(1, np.int64),
@@ -57,7 +70,7 @@ class Cold(NamedTuple):
 
 
 @kernel
-def scale_context(state: Cold, x: Floats) -> None:
+def scale_context(state: Rescaled, x: Floats) -> None:
     """Overwrite `scaled` with x, intercept last, in the scale of the moment."""
     for i in range(state.raw.shape[0]):
         state.raw[i] = x[i]
@@ -65,7 +78,7 @@ def scale_context(state: Cold, x: Floats) -> None:
 
 
 @kernel
-def settle(state: Cold) -> None:
+def settle(state: Rescaled) -> None:
     """Standardize by the rounds kept, and start the explorer again from there.
 
     A column that is constant so far is only shifted. Overwrites the scaling and `inner`.
@@ -83,13 +96,15 @@ def settle(state: Cold) -> None:
         size = np.sqrt(variance)
         constant = size <= 1e-12 * largest
         table[0, j] = state.contexts[0, j] if constant else mean
-        table[1, j] = 1.0 if constant else 1.0 / size
+        table[1, j] = state.plain if constant else 1.0 / size
     for i in range(state.block.shape[0]):
         state.block[i] = state.initial[i]
 
 
 @kernel
-def keep(state: Cold, x: Floats, t: int, action: int, reward: float, probability: float) -> bool:
+def keep(
+    state: Rescaled, x: Floats, t: int, action: int, reward: float, probability: float
+) -> bool:
     """Keep a round; True where it is time to settle the scaling again."""
     n = state.kept[0]
     if n >= N_KEPT:
@@ -101,19 +116,19 @@ def keep(state: Cold, x: Floats, t: int, action: int, reward: float, probability
     state.outcomes[n, 0] = reward
     state.outcomes[n, 1] = probability
     state.kept[0] = n + 1
-    return bool(n >= 1 and n & (n + 1) == 0)  # n + 1 is a power of two
+    return bool(n + 1 >= state.first and n & (n + 1) == 0)  # n + 1 is a power of two
 
 
-@implements(distribution, Cold)
-def cold_distribution(state: Cold, x: Floats, t: int, rng: Words, pmf: Floats) -> None:
+@implements(distribution, Rescaled)
+def rescaled_distribution(state: Rescaled, x: Floats, t: int, rng: Words, pmf: Floats) -> None:
     """That of the inner explorer in the scaled context."""
     scale_context(state, x)
     distribution(state.inner, state.scaled, t, rng, pmf)
 
 
-@implements(learn, Cold)
-def cold_learn(
-    state: Cold, x: Floats, t: int, rng: Words, action: int, reward: float, probability: float
+@implements(learn, Rescaled)
+def rescaled_learn(
+    state: Rescaled, x: Floats, t: int, rng: Words, action: int, reward: float, probability: float
 ) -> None:
     """The inner explorer learns the round, or everything again in a new scale."""
     first = state.kept[0]
