@@ -57,8 +57,10 @@ FAMILIES = {
     "banditron": grid("banditron", mu=(0.02, 0.1)),
     "melee-paper": grid("melee-paper", BOTH),
     FULL: grid(FULL, ("", ":learner=sgd")),
-    "linucb over melee's learner": grid("linucb" + OWN, alpha=ALPHAS),
-    "gated-ucb over melee's learner": grid("gated-ucb" + OWN, scale=SCALES, power=POWERS),
+    "linucb over melee's learner": grid("linucb" + OWN, alpha=(0.05, 0.1, 0.2, 0.3)),
+    "gated-ucb over melee's learner": grid(
+        "gated-ucb" + OWN, scale=(0.6, 1.2), power=(3.0, 4.0, 6.0)
+    ),
     "full-information over melee's learner": [FULL + OWN.removesuffix(":rescale=true")],
 }
 """Every family, and the settings among which hindsight may choose."""

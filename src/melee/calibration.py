@@ -73,7 +73,12 @@ def platt(scores: Floats, targets: Floats, slope: float, offset: float) -> tuple
                 break
             size *= 0.5
         if size <= 1e-10:
-            break
+            if max(abs(gradient_a), abs(gradient_b)) < 1e-4 * n or (a == 0.0 and b == 0.0):
+                break
+            # So flat that no step helps: lost far from the optimum. From the middle it is found.
+            a, b = 0.0, 0.0
+            value = log_loss(scores, targets, mean, deviation, a, b)
+            continue
         a, b, value = a + size * step_a, b + size * step_b, trial
     return a / deviation, b - a * mean / deviation
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
@@ -96,6 +96,7 @@ def test_targets_are_platts():
     assert_allclose(platt_targets(np.array([1.0, 1.0, 0.0])), [3 / 4, 3 / 4, 1 / 3])
 
 
+@example([0.0, 0.0, 1.0], 0, 0.0, 8.0)  # it starts where the loss is flat
 @given(
     st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40),
     st.integers(0, 2**40),

@@ -34,7 +34,7 @@ def lifelike(*, seed: int = 0, n_rows: int | None = None) -> Task:
     `n_rows` says how many; up to 80 columns.
 
     >>> lifelike(seed=3, n_rows=500)
-    Task('lifelike-3', 500 rows, 20 features, 2 actions)
+    Task('lifelike-3', 500 rows, 18 features, 4 actions)
     """
     from melee.rng import check_seed, generator  # here, because it compiles
 
