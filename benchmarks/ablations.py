@@ -29,12 +29,12 @@ from melee.preparation import Prepared, prepare
 from melee.task import Task
 
 FRESH = 2 * HELD_OUT
-N_FRESH = 400
+N_FRESH = 300
 SMALL: dict[str, Any] = {
-    "n_iterations": 1, "n_imitation_tasks": 300, "n_generations": 8, "n_tasks": 120,
-    "n_candidates": 12, "n_validation": 200,
+    "n_iterations": 1, "n_imitation_tasks": 200, "n_generations": 6, "n_tasks": 100,
+    "n_candidates": 10, "n_validation": 100,
 }  # fmt: skip
-ONLY_IMITATION = {**SMALL, "n_generations": 0, "n_imitation_tasks": 600}
+ONLY_IMITATION = {**SMALL, "n_generations": 0, "n_imitation_tasks": 500}
 
 
 def squares(seed: int) -> Task:
@@ -70,14 +70,12 @@ TRAININGS: dict[str, dict[str, dict[str, Any]]] = {
         "the paper's squares": {**SMALL, "family": "benchmarks.ablations:squares"},
     },
     "tasks a generation": {
-        "30": {**SMALL, "n_tasks": 30},
-        "120": SMALL,
-        "300": {**SMALL, "n_tasks": 300},
+        "25": {**SMALL, "n_tasks": 25},
+        "100": SMALL,
     },
     "policy class": {
         "linear exponent": {**SMALL, "n_units": 0},
         "network of 8 units": SMALL,
-        "network of 24 units": {**SMALL, "n_units": 24},
     },
 }
 FEATURES = {

@@ -43,8 +43,8 @@ def crowd(seed: int) -> Task:
     """Made against the range: 3,000 actions, far more than any task of the training."""
     rng = np.random.default_rng(seed)
     rates = rng.random(3000) ** 4
-    contexts = rng.normal(size=(4000, 3))
-    return Task(f"crowd-{seed}", contexts, rng.random((4000, 3000)) < rates)
+    contexts = rng.normal(size=(2000, 3))
+    return Task(f"crowd-{seed}", contexts, rng.random((2000, 3000)) < rates)
 
 
 MADE = {"crumbs": crumbs, "crowd": crowd}

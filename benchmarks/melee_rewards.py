@@ -18,6 +18,7 @@ from pathlib import Path
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
 from melee.benchmark.store import Store
+from melee.explorers import parse
 from melee.statistics import compare_pairs, mean_differences
 
 MELEE = "melee"
@@ -66,10 +67,15 @@ FAMILIES = {
 """Every family, and the settings among which hindsight may choose."""
 
 
+def as_listed(spec: str) -> str:
+    """A SPEC as results list it: without the settings that are defaults."""
+    return parse(spec).short_spec
+
+
 def best_of(results: Results, specs: list[str]) -> str:
     """The setting with the highest mean reward over the datasets."""
     means = dict(zip(results.explorers, results.mean_rewards().mean(axis=0), strict=True))
-    return max(specs, key=lambda spec: means[spec])
+    return max(map(as_listed, specs), key=lambda spec: means[spec])
 
 
 def table(results: Results, name: str) -> list[str]:
@@ -86,6 +92,8 @@ def table(results: Results, name: str) -> list[str]:
             net[pair.row] = f"{pair.losses}–{pair.wins} ({-pair.net:+d})"
     differences = {}
     for one in mean_differences(part):
+        if name not in (one.row, one.column):
+            continue
         sign = 1 if one.row == name else -1
         low, high = sorted((sign * one.low, sign * one.high))
         other = one.column if one.row == name else one.row
@@ -116,8 +124,10 @@ def bars(results: Results, policies: list[str], vw: Path | None) -> list[str]:
     ]
     for policy in policies:
         chosen = "" if policy == "melee" else f":policy={policy}"
-        mine = means[f"melee{chosen}"]
-        cold, bare = means[f"melee{chosen}:cold=true"], means[f"melee{chosen}:guard=false"]
+        mine, cold, bare = (
+            means[as_listed(f"melee{chosen}{extra}")]
+            for extra in ("", ":cold=true", ":guard=false")
+        )
         way = (mine - best["linucb"]) / (best[FULL] - best["linucb"])
         beside = f"{mine - peer:+.4f}" if vw is not None else "–"
         lines.append(

@@ -198,3 +198,15 @@ def test_a_checkpoint_of_fine_tuning_knows_what_it_started_from(trained, tmp_pat
     path, _ = trained
     tuned = MeleeTraining(**{**TINY.as_dict(), "policy": str(path)})
     assert tuned.identity()["policy_sha256"] == load_policy(str(path)).sha256
+
+
+def test_the_shipped_policy_was_trained_by_the_default_setting():
+    manifest = json.loads((artefact.locate("melee") / artefact.MANIFEST).read_text())
+    setting = {name: manifest["training"][name] for name in MeleeTraining().as_dict()}
+    assert setting == MeleeTraining().as_dict()
+    assert (
+        manifest["training"]["validation_return"] > manifest["training"]["validation_curve"][0][2]
+    )
+    assert load_policy("melee").budget < 10.0
+    size = sum(file.stat().st_size for file in artefact.locate("melee").iterdir())
+    assert size <= 2**20
