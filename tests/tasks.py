@@ -3,8 +3,8 @@
 import numpy as np
 
 from melee import compiled
+from melee.bandit import Bandit
 from melee.explorers.interface import reveal
-from melee.loop import Bandit
 from melee.preparation import prepare
 from melee.scaling import scale_row
 from melee.task import Task

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from melee.bandit import Bandit
 from melee.errors import InputError, UnknownNameError
-from melee.loop import Bandit, learn_row, simulate
+from melee.loop import learn_row, simulate
 from melee.preparation import prepare
 from tests.tasks import arrays_of, copies_of
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from melee.bandit import Bandit
 from melee.explorers import Problem, parse
-from melee.loop import Bandit
 from melee.states import arrays_of, copy_state, in_one_block
 from tests.tasks import absorb, graded
 

@@ -3,7 +3,8 @@
 import time
 from typing import NamedTuple
 
-from melee.loop import Bandit, simulate
+from melee.bandit import Bandit
+from melee.loop import simulate
 from melee.preparation import Prepared
 
 

@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING, Any
 from melee.version import __version__
 
 if TYPE_CHECKING:
+    from melee.agent import Agent, Decision
+    from melee.bandit import Bandit, Choice
     from melee.datasets import load_suite, read_table, rectangles
     from melee.errors import DataError, InputError, MeleeError
     from melee.explorers import EXPLORERS, parse
-    from melee.loop import Bandit, Decision, Run, simulate
+    from melee.loop import Run, simulate
     from melee.preparation import Prepared, prepare
     from melee.task import Task
 
 __all__ = [
     "EXPLORERS",
+    "Agent",
     "Bandit",
+    "Choice",
     "DataError",
     "Decision",
     "InputError",
@@ -40,10 +44,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "melee.agent": ["Agent", "Decision"],
     "melee.datasets": ["load_suite", "read_table", "rectangles"],
     "melee.errors": ["DataError", "InputError", "MeleeError"],
     "melee.explorers": ["EXPLORERS", "parse"],
-    "melee.loop": ["Bandit", "Decision", "Run", "simulate"],
+    "melee.bandit": ["Bandit", "Choice"],
+    "melee.loop": ["Run", "simulate"],
     "melee.preparation": ["Prepared", "prepare"],
     "melee.task": ["Task"],
 }

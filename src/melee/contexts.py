@@ -38,8 +38,12 @@ def read_context(given: Any) -> Context:
     >>> read_context([1, 2.5])
     array([1. , 2.5])
     """
-    if isinstance(given, dict):
+    if type(given) is dict:
         return _named(given)
+    if type(given) is np.ndarray and given.dtype == np.float64 and given.ndim == 1:
+        copied: Floats = given.copy()
+        if 0 < len(copied) <= MAX_ENTRIES and copied.dot(copied) <= LARGEST**2:
+            return copied
     if isinstance(given, np.ndarray | list | tuple):
         return _numbers(given)
     kind = _library(given)
@@ -185,16 +189,12 @@ def _floats(given: Any) -> Floats | None:
 
 
 def _numbers(given: Any) -> Floats:
-    if type(given) is np.ndarray and given.dtype == np.float64 and given.ndim == 1:
-        row = given.copy()
-    else:
-        read = _floats(given)
-        if read is None:
-            raise InputError(
-                f"the context is {_shown(given)}; expected numbers in one dimension, or a dict "
-                "of names and values"
-            )
-        row = read
+    row = _floats(given)
+    if row is None:
+        raise InputError(
+            f"the context is {_shown(given)}; expected numbers in one dimension, or a dict "
+            "of names and values"
+        )
     if row.ndim != 1 or len(row) == 0:
         raise InputError(f"the context is of shape {row.shape}; expected numbers in one dimension")
     if len(row) > MAX_ENTRIES:
@@ -204,9 +204,11 @@ def _numbers(given: Any) -> Floats:
 
 
 def _check_numbers(row: Floats, where: str) -> None:
-    if not np.abs(row).max(initial=0.0) <= LARGEST:
-        index = int(np.flatnonzero(~(np.abs(row) <= LARGEST))[0])
-        raise _not_usable(f"position {index}", row[index], where)
+    if row.dot(row) <= LARGEST**2:
+        return
+    wrong = np.flatnonzero(~(np.abs(row) <= LARGEST))
+    if len(wrong):
+        raise _not_usable(f"position {wrong[0]}", row[wrong[0]], where)
 
 
 def _not_usable(what: str, value: Any, where: str = "the context") -> InputError:

@@ -20,6 +20,10 @@ class DataError(MeleeError, ValueError):
     """A file, a dataset or a reply from a server cannot be used."""
 
 
+class MeleeWarning(UserWarning):
+    """Something that works, and that a user should know of."""
+
+
 class UnknownNameError(InputError, KeyError):
     """A name is not in a registry; the sentence lists what exists."""
 

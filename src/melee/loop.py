@@ -1,35 +1,28 @@
-"""The loop: one compiled pass over a task, and the same steps one row at a time.
+"""The loop: one compiled pass over a task, and the same steps for callers that bring their rows.
 
-`simulate` plays a whole task in one call of `play`. `Bandit` plays a row whenever its caller
-has one, through `act_row` and `learn_row`. Both go through the same kernels in the same order
-with the same random numbers, so they make the same decisions.
+`simulate` plays a whole task in one call of `play`. A `Bandit` plays a row whenever its caller has
+one, through `act_row` and `learn_row`; an `Agent` plays one or many, through `act_rows` and
+`learn_rows`. All go through the same kernels in the same order with the same random numbers, so
+they make the same decisions.
 """
 
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from melee.arrays import Floats, Ints, Words
-from melee.compiled import kernel, prefetch_row, resolved
-from melee.distributions import sample
-from melee.errors import InputError, whole_number
+from melee.compiled import kernel, prefetch_row
+from melee.distributions import mix_uniform, sample
+from melee.errors import whole_number
 from melee.explorers import Explorer, Problem, parse
 from melee.explorers.interface import distribution, learn, reveal
 from melee.preparation import Prepared, prepare
 from melee.rng import ACT, LEARN, check_seed, start_round, stream, uniform
 from melee.scaling import Scaling, scale_row, usable
-from melee.task import LARGEST, Task
-
-
-class Decision(NamedTuple):
-    """An action and the probability with which it was chosen."""
-
-    action: int
-    probability: float
+from melee.task import Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,15 +105,46 @@ def play(
 
 
 @kernel
-def act_row(explorer: Any, scaling: Scaling, raw: Floats, t: int, rng: Words, pmf: Floats) -> int:
-    """Fill pmf and draw an action for one raw context; -1 if it is not usable."""
+def act_row(
+    explorer: Any,
+    scaling: Scaling,
+    raw: Floats,
+    t: int,
+    draw: int,
+    floor: float,
+    rng: Words,
+    pmf: Floats,
+) -> int:
+    """Fill pmf and draw an action for one raw context; -1 if it is not usable.
+
+    `draw` says where in the stream the round's random numbers are, and `floor` how much
+    uniform exploration to mix in.
+    """
     if not usable(raw):
         return -1
     x = np.empty(raw.shape[0] + 1)
     scale_row(scaling, raw, x)
-    start_round(rng, t, ACT)
+    start_round(rng, draw, ACT)
     distribution(explorer, x, t, rng, pmf)
+    mix_uniform(pmf, floor)
     return sample(pmf, uniform(rng))
+
+
+@kernel
+def act_rows(
+    explorer: Any,
+    scaling: Scaling,
+    raw: Floats,
+    t: int,
+    draws: Ints,
+    floor: float,
+    rng: Words,
+    pmfs: Floats,
+    actions: Ints,
+) -> None:
+    """Act on many contexts (n, d) without learning in between; fills pmfs (n, K) and actions."""
+    for i in range(raw.shape[0]):
+        actions[i] = act_row(explorer, scaling, raw[i], t, draws[i], floor, rng, pmfs[i])
 
 
 @kernel
@@ -142,6 +166,31 @@ def learn_row(
     start_round(rng, t, LEARN)
     learn(explorer, x, t, rng, action, reward, probability)
     return True
+
+
+@kernel
+def learn_rows(
+    explorer: Any,
+    scaling: Scaling,
+    raw: Floats,
+    first: int,
+    rng: Words,
+    actions: Ints,
+    rewards: Floats,
+    probabilities: Floats,
+) -> None:
+    """Absorb many rounds, in order, after `first` rounds learned before."""
+    for i in range(raw.shape[0]):
+        learn_row(
+            explorer,
+            scaling,
+            raw[i],
+            first + i + 1,
+            rng,
+            actions[i],
+            rewards[i],
+            probabilities[i],
+        )
 
 
 @kernel
@@ -232,195 +281,3 @@ def simulate(
     seconds = time.perf_counter() - began
     said = chosen.diagnostics(state)
     return Run(chosen, prepared, seed, actions, rewards, probabilities, seconds, said)
-
-
-class Bandit:
-    """An explorer played one row at a time: `act`, then `learn`.
-
-    Numbers in, numbers out, as fast as Python allows; features are used as they come, and
-    `for_prepared` takes a task's scaling. Not for concurrent callers.
-
-    Parameters
-    ----------
-    explorer
-        An explorer or its SPEC string.
-    n_features, n_actions
-        The numbers in a context, and the actions, 0 to n_actions - 1.
-    seed
-        Of the explorer's randomness.
-    n_rounds
-        The number of rounds to come, for explorers that plan by it.
-
-    Examples
-    --------
-    >>> bandit = Bandit("epsilon-greedy", n_features=2, n_actions=3)
-    >>> action, probability = bandit.act([0.5, -1.0])
-    >>> bandit.learn([0.5, -1.0], action, reward=1.0, probability=probability)
-    >>> bandit.act([0.5, -1.0]) == (action, 1.0)
-    True
-    """
-
-    def __init__(
-        self,
-        explorer: str | Explorer = "melee:cold=true",
-        *,
-        n_features: int,
-        n_actions: int,
-        seed: int = 0,
-        n_rounds: int | None = None,
-    ) -> None:
-        for value, least in [(n_features, 1), (n_actions, 2)]:
-            if not isinstance(value, int) or value < least:
-                raise InputError(
-                    f"a bandit of {n_features} features and {n_actions} actions; "
-                    "expected at least 1 feature and 2 actions"
-                )
-        if n_rounds is not None:
-            n_rounds = whole_number("n_rounds", n_rounds, 1)
-        problem = Problem(n_features, n_actions, n_rounds)
-        self._start(explorer, problem, Scaling.identity(n_features), seed)
-
-    def _start(
-        self,
-        explorer: str | Explorer,
-        problem: Problem,
-        scaling: Scaling,
-        seed: int,
-        *names: int,
-    ) -> None:
-        self.explorer = parse(explorer)
-        self.n_features, self.n_actions = problem.n_features, problem.n_actions
-        self.seed = check_seed(seed)
-        self.n_learned = 0
-        self._state = self.explorer.begin(problem)
-        self._scaling = scaling
-        self._rng = stream(seed, "exploration", *names)
-        self._raw = np.empty(self.n_features)
-        self._pmf = np.empty(self.n_actions)
-        shared = (self._state, self._scaling, self._raw, 1, self._rng)
-        self._act_row = resolved(act_row, *shared, self._pmf)
-        self._learn_row = resolved(learn_row, *shared, 0, 1.0, 1.0)
-
-    @classmethod
-    def for_prepared(
-        cls, prepared: Prepared, explorer: str | Explorer = "melee", *, seed: int = 0
-    ) -> "Bandit":
-        """A bandit that stands where `simulate` would start; it takes the task's raw contexts."""
-        bandit = cls.__new__(cls)
-        problem = problem_of(prepared, prepared.n_rounds)
-        chosen = parse(explorer)
-        scaling = scaling_for(chosen, prepared)
-        bandit._start(chosen, problem, scaling, seed, prepared.task.number)
-        return bandit
-
-    def act(self, x: npt.ArrayLike) -> Decision:
-        """Choose an action for a context."""
-        self._take(x)
-        action = self._act_row(
-            self._state, self._scaling, self._raw, self.n_learned + 1, self._rng, self._pmf
-        )
-        if action < 0:
-            raise self._unusable()
-        return Decision(action, self._pmf.item(action))
-
-    @property
-    def diagnostics(self) -> dict[str, float]:
-        """What the explorer has to say about itself, as `Run.diagnostics`."""
-        return self.explorer.diagnostics(self._state)
-
-    def pmf(self, x: npt.ArrayLike) -> Floats:
-        """The probability of every action in a context; draws nothing, changes nothing."""
-        self.act(x)
-        return self._pmf.copy()
-
-    def learn(self, x: npt.ArrayLike, action: int, reward: float, probability: float) -> None:
-        """Absorb one round: the action taken for x, its reward, its logged probability."""
-        self._check(action, probability)
-        if not _within_unit(reward):
-            raise InputError(f"reward is {reward!r}; expected a number in [0, 1]: scale it first")
-        self._take(x)
-        if not self._learn_row(
-            self._state,
-            self._scaling,
-            self._raw,
-            self.n_learned + 1,
-            self._rng,
-            int(action),
-            float(reward),
-            float(probability),
-        ):
-            raise self._unusable()
-        self.n_learned += 1
-
-    def reveal(
-        self, x: npt.ArrayLike, action: int, rewards: npt.ArrayLike, probability: float
-    ) -> None:
-        """Absorb one simulated round, for which the reward of every action is known.
-
-        Bandits look at the chosen action's alone; `full-information` learns from all.
-        """
-        self._check(action, probability)
-        try:
-            table = np.array(rewards, dtype=np.float64)
-        except (TypeError, ValueError):
-            table = np.array(np.nan)
-        if table.shape != (self.n_actions,) or not ((table >= 0.0) & (table <= 1.0)).all():
-            raise InputError(
-                f"rewards are {rewards!r}; expected {self.n_actions} numbers in [0, 1]"
-            )
-        self._take(x)
-        if not reveal_row(
-            self._state,
-            self._scaling,
-            self._raw,
-            self.n_learned + 1,
-            self._rng,
-            action,
-            table,
-            float(probability),
-        ):
-            raise self._unusable()
-        self.n_learned += 1
-
-    def _check(self, action: int, probability: float) -> None:
-        is_whole = isinstance(action, int | np.integer) and not isinstance(action, bool)
-        if not is_whole or not 0 <= action < self.n_actions:
-            raise InputError(
-                f"action {action!r} does not exist: "
-                f"there are {self.n_actions} actions, 0 to {self.n_actions - 1}"
-            )
-        if not _within_unit(probability) or probability == 0.0:
-            raise InputError(
-                f"probability is {probability!r}; expected a number in (0, 1], "
-                "the one that was logged when the action was chosen"
-            )
-
-    def _take(self, x: npt.ArrayLike) -> None:
-        if type(x) is np.ndarray and x.dtype == np.float64 and x.shape == self._raw.shape:
-            self._raw[:] = x
-            return
-        try:
-            row = np.asarray(x, dtype=np.float64)
-        except (TypeError, ValueError):
-            row = None
-        if row is None or row.shape != (self.n_features,):
-            shape = "not numbers" if row is None else f"of shape {row.shape}"
-            raise InputError(
-                f"the context is {shape}; expected {self.n_features} numbers in one dimension"
-            )
-        self._raw[:] = row
-
-    def _unusable(self) -> InputError:
-        index = int(np.flatnonzero(~(np.abs(self._raw) <= LARGEST))[0])
-        return InputError(
-            f"the context holds {self._raw[index]} at position {index}; expected finite numbers: "
-            "fill missing values, and keep within ±1e100"
-        )
-
-
-def _within_unit(value: Any) -> bool:
-    """Whether a value is a number in [0, 1]."""
-    try:
-        return 0.0 <= float(value) <= 1.0 and not isinstance(value, str)
-    except (TypeError, ValueError):
-        return False

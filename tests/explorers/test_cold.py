@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 
+from melee.bandit import Bandit
 from melee.errors import InputError
 from melee.explorers import Problem, parse
 from melee.explorers.melee import own_state
 from melee.explorers.rescaled import FROM_SCALED, N_KEPT, Rescaled
-from melee.loop import Bandit, scaling_for, simulate
+from melee.loop import scaling_for, simulate
 from melee.rng import stream
 from melee.scaling import Scaling, scale_row
 from melee.states import copy_state, in_one_block

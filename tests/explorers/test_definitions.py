@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, stats
 
+from melee.bandit import Bandit
 from melee.errors import InputError
 from melee.explorers.cover import smallest_mass
 from melee.explorers.eg_epsilon_greedy import CANDIDATES
 from melee.explorers.thompson import probability_of_largest
 from melee.learners.interface import predict, spread
-from melee.loop import Bandit, simulate
+from melee.loop import simulate
 from melee.rng import stream
 from tests import naive
 from tests.tasks import absorb, copies_of, inputs, restore, trained

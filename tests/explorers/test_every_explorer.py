@@ -8,9 +8,10 @@ from numba.core.runtime import nrt
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
+from melee.bandit import Bandit
 from melee.errors import InputError
 from melee.explorers import EXPLORERS
-from melee.loop import Bandit, simulate
+from melee.loop import simulate
 from melee.preparation import prepare
 from melee.rng import stream
 from melee.task import Task

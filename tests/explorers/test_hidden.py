@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from melee.bandit import Bandit
 from melee.explorers import Problem, parse
 from melee.explorers.base import widened
 from melee.explorers.hidden import Units, Widened, widen
-from melee.loop import Bandit, simulate
+from melee.loop import simulate
 from melee.preparation import prepare
 from melee.task import Task
 from tests import naive

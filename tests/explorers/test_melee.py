@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from melee import artefact
+from melee.bandit import Bandit
 from melee.errors import DataError
 from melee.explorers.base import Problem
 from melee.explorers.hidden import Units
@@ -25,7 +26,7 @@ from melee.explorers.melee import (
     own_state,
 )
 from melee.learners.ridge import DiagonalRidge, Ridge
-from melee.loop import Bandit, problem_of, simulate
+from melee.loop import problem_of, simulate
 from melee.preparation import prepare
 from tests import naive
 from tests.tasks import graded

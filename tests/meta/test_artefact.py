@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from melee import artefact
+from melee.bandit import Bandit
 from melee.errors import DataError, MeleeError, UnknownNameError
 from melee.explorers import parse
 from melee.explorers.melee_paper import SCHEMA, load_policy
-from melee.loop import Bandit, simulate
+from melee.loop import simulate
 from melee.preparation import prepare
 from tests.tasks import graded
 

@@ -3,8 +3,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import approx_fprime
 
+from melee.bandit import Bandit
 from melee.explorers.melee import N_INPUTS, Melee, Network, exponents, own_state
-from melee.loop import Bandit
 from melee.meta import imitation
 from melee.meta.episodes import episode, run, start
 from melee.meta.imitation import Tried, collect, expected_value, fit, pack, unpack

@@ -21,7 +21,14 @@ from melee.compiled import implements
 from melee.distributions import greedy, mix_uniform
 from melee.explorers.base import Explorer, Problem, number, text
 from melee.explorers.interface import distribution
-from melee.explorers.melee_paper import PaperState, load_policy, new_state, policy_hash
+from melee.explorers.melee_paper import (
+    PaperState,
+    load_policy,
+    needs_labels,
+    new_state,
+    policy_hash,
+)
+from melee.explorers.rescaled import Rescaled
 from melee.learners.interface import predict_all
 from melee.learners.sgd import Sgd
 from melee.policy_optimizers import fit
@@ -79,6 +86,10 @@ class BanditronMelee(Explorer):
     name: ClassVar[str] = "banditron-melee"
     policy: str = text("paper")
     mu: float = number(0.1, 0.0, 1.0, above=True)
+
+    def begin_cold(self, problem: Problem) -> Rescaled:
+        """Refused: there is nothing to calibrate on."""
+        raise needs_labels(self.name)
 
     def start(self, problem: Problem) -> PaperState:
         """Weights of zero, under the features and weights of the trained policy."""

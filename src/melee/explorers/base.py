@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,13 @@ DEFAULT_LEARNING_RATE = 0.1
 """For callers that bring no labelled rows to choose a learning rate by."""
 
 
+class Kind(NamedTuple):
+    """What was decided about a model by its size at the start, and stays when it grows."""
+
+    exact: bool  # whether its ridges keep the whole matrix
+    hidden: bool  # whether it has hidden units
+
+
 @dataclass(frozen=True)
 class Problem:
     """What an explorer may know of a problem before its first round."""
@@ -34,6 +41,8 @@ class Problem:
     learning_rate: float = DEFAULT_LEARNING_RATE
     labelled: tuple[Floats, Floats] | None = None
     """Inputs and rewards of labelled rows, for explorers that calibrate on them."""
+    kind: Kind | None = None
+    """The kind of model, whatever the size; by default the size decides."""
 
     @property
     def n_inputs(self) -> int:
@@ -53,6 +62,11 @@ def widened(problem: Problem, n_hidden: int) -> Problem:
     return dataclasses.replace(problem, n_features=problem.n_features + n_hidden, labelled=labelled)
 
 
+def unlabelled(problem: Problem) -> Problem:
+    """The problem without anything that comes from labelled rows."""
+    return dataclasses.replace(problem, labelled=None, learning_rate=DEFAULT_LEARNING_RATE)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Explorer:
     """A way to explore and its settings; `start` gives the state that the loop works on.
@@ -69,6 +83,18 @@ class Explorer:
     def begin(self, problem: Problem) -> Any:
         """The state that the loop works on: `start`'s, behind what readies its contexts."""
         return self.start(problem)
+
+    def begin_cold(self, problem: Problem) -> Rescaled:
+        """The same for contexts as they come, which it learns to scale."""
+        return Rescaled.around(self.start(unlabelled(problem)), problem.n_features, cold=True)
+
+    def with_floor(self, floor: float) -> tuple["Explorer", float]:
+        """The explorer that knows of uniform exploration around it, and what is left to mix in."""
+        return self, floor
+
+    def among_some(self, state: Any) -> Any:
+        """The state for a world in which not all actions are open in every round."""
+        return state
 
     def diagnostics(self, state: Any) -> dict[str, float]:
         """What a user may want to know of a run from its last state: a number for each name."""
@@ -215,11 +241,16 @@ class RidgeExplorer(Explorer):
         """The state of `start`, behind hidden units and rescaling where they are asked for."""
         return self.behind(problem, self.start)
 
+    def begin_cold(self, problem: Problem) -> Rescaled:
+        """The same for contexts as they come, which it learns to scale."""
+        state: Rescaled = dataclasses.replace(self, cold=True).begin(problem)
+        return state
+
     def behind(self, problem: Problem, start: Callable[[Problem], Any]) -> Any:
         """The same for another way to start."""
         n_features, n_hidden = problem.n_features, self.n_hidden(problem)
         if self.cold:
-            problem = Problem(n_features, problem.n_actions, problem.n_rounds)
+            problem = unlabelled(problem)
         state = start(problem if n_hidden == 0 else widened(problem, n_hidden))
         if n_hidden > 0:
             state = Widened.around(state, n_features, n_hidden)
@@ -229,6 +260,8 @@ class RidgeExplorer(Explorer):
 
     def n_hidden(self, problem: Problem) -> int:
         """As many hidden units as asked for; none where one ridge per action could not be exact."""
+        if problem.kind is not None:
+            return self.hidden if problem.kind.hidden else 0
         wide = problem.n_inputs + self.hidden
         fits = self.learner != "ridge" or self.is_exact(wide, problem.n_actions)
         return self.hidden if fits else 0
@@ -246,6 +279,8 @@ class RidgeExplorer(Explorer):
         """A fresh learner of n_models × n_actions rows."""
         rows = n_models * problem.n_actions
         exact = self.learner == "ridge" and self.is_exact(problem.n_inputs, rows)
+        if problem.kind is not None:
+            exact = problem.kind.exact
         kind = Ridge if exact else DiagonalRidge
         return kind.start(rows, problem.n_inputs, float(self.ridge))
 

@@ -9,6 +9,7 @@ from melee.distributions import greedy
 from melee.errors import InputError
 from melee.explorers.base import LearningExplorer, Problem, choice
 from melee.explorers.interface import distribution, reveal
+from melee.explorers.rescaled import Rescaled
 from melee.learners.interface import correct, predict, predict_all
 
 
@@ -37,6 +38,13 @@ class FullInformation(LearningExplorer):
                 f"{self.name}: cold and rescale are how bandits learn in production, where rewards "
                 "of other actions are unknown; leave them out"
             )
+
+    def begin_cold(self, problem: Problem) -> Rescaled:
+        """Refused: what it learns from is known in simulations only."""
+        raise InputError(
+            f"{self.name}: it learns from the rewards of all actions, which only a simulation "
+            "knows; use another explorer, such as melee"
+        )
 
     def start(self, problem: Problem) -> FullInformationState:
         """A fresh learner."""

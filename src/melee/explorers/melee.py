@@ -20,6 +20,7 @@ predicted one was expected to earn: when that comes to more than a budget c·√
 action is played until the budget has grown again.
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from functools import lru_cache
@@ -153,6 +154,16 @@ class Melee(RidgeExplorer):
             spreads=np.zeros(k),
             within=np.zeros(len(network.outer)),
         )
+
+    def with_floor(self, floor: float) -> tuple["Melee", float]:
+        """The floor joins μ, so that the guard can tell its draws from the policy's choices."""
+        return dataclasses.replace(self, mu=1.0 - (1.0 - self.mu) * (1.0 - floor)), 0.0
+
+    def among_some(self, state: Any) -> Any:
+        """The guard keeps no account: the best of all actions may not have been open."""
+        if isinstance(state, MeleeState):
+            return state._replace(guard=state.guard._replace(budget=math.inf))
+        return state._replace(inner=self.among_some(state.inner))
 
     def diagnostics(self, state: Any) -> dict[str, float]:
         """How often the guard took over, as shares of the rounds that were decided and learned.

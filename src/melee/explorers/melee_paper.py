@@ -34,6 +34,7 @@ from melee.distributions import greedy, mix_uniform
 from melee.errors import InputError
 from melee.explorers.base import LearningExplorer, Problem, number, text
 from melee.explorers.interface import distribution, learn
+from melee.explorers.rescaled import Rescaled
 from melee.learners.interface import predict, predict_all
 from melee.policy_optimizers import fit
 
@@ -91,6 +92,10 @@ class MeleePaper(LearningExplorer):
                 "none; leave cold out, or use melee:cold=true"
             )
 
+    def begin_cold(self, problem: Problem) -> Rescaled:
+        """Refused: there is nothing to calibrate on."""
+        raise needs_labels(self.name)
+
     def start(self, problem: Problem) -> PaperState:
         """A fresh learner, calibrated once, under the weights of the trained policy."""
         return self.start_with(load_policy(self.policy), problem)
@@ -106,6 +111,14 @@ class MeleePaper(LearningExplorer):
         return new_state(
             self.name, self.new_optimizer(problem), weights, self.mu, all_rows, problem
         )
+
+
+def needs_labels(name: str) -> InputError:
+    """The refusal to start without labelled rows, as in production."""
+    return InputError(
+        f"{name}: it calibrates its predictions on labelled rows, and an agent starts without any; "
+        "use melee, which needs none"
+    )
 
 
 def new_state(

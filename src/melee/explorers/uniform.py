@@ -10,9 +10,9 @@ from melee.explorers.interface import distribution, learn
 
 
 class UniformState(NamedTuple):
-    """Nothing to remember but the number of actions."""
+    """Nothing to remember; a state needs a field."""
 
-    n_actions: int
+    mass: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,14 +22,14 @@ class Uniform(Explorer):
     name: ClassVar[str] = "uniform"
 
     def start(self, problem: Problem) -> UniformState:
-        """A state that knows K."""
-        return UniformState(problem.n_actions)
+        """A state whose whole mass is uniform."""
+        return UniformState(1.0)
 
 
 @implements(distribution, UniformState)
 def uniform_distribution(state: UniformState, x: Floats, t: int, rng: Words, pmf: Floats) -> None:
     """p_a = 1/K."""
-    pmf[:] = 1.0 / state.n_actions
+    pmf[:] = state.mass / pmf.shape[0]
 
 
 @implements(learn, UniformState)
