@@ -1,0 +1,14 @@
+"""Histories: the rounds of an agent, and the files that they are kept in."""
+
+from melee.history.jsonl import append_lines, line_of
+from melee.history.rounds import History, Problem, Round, check_round, read_round
+
+__all__ = [
+    "History",
+    "Problem",
+    "Round",
+    "append_lines",
+    "check_round",
+    "line_of",
+    "read_round",
+]

@@ -1,0 +1,228 @@
+r"""Histories as JSON lines: one object a line, in plain ASCII.
+
+    {"id": "e1", "time": 1767225600.0, "context": {"age": 31.0, "device": "phone"},
+     "action": "sports", "probability": 0.8, "reward": 1.0,
+     "pmf": [["sports", 0.8], ["news", 0.2]], "explorer": "linucb", "version": "3"}
+
+(on one line). The context is an object, or an array of numbers; labels are written as in
+`melee.labels`. What is not known is left out. Other fields are ignored. In logs of others the pmf
+may be an object of labels and probabilities.
+
+A line is appended in one write, so several processes may share a log on a local disk; network
+file systems do not promise that.
+"""
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from melee.errors import DataError, InputError
+from melee.history.rounds import TOO_DEEP, History, Round, check_round, gather
+from melee.labels import label_from_json, label_to_json
+
+MAX_LINE = 16 * 2**20
+"""Bytes in one line; a longer one is no round, and would fill the memory."""
+
+OPTIONAL = ("id", "time", "explorer", "version")
+
+
+def to_json(one: Round) -> dict[str, Any]:
+    """A round as `json.dumps` can write it.
+
+    >>> to_json(Round({"age": 31.0}, ("banner", 3), reward=1.0, probability=0.5, id="e1"))
+    {'id': 'e1', 'context': {'age': 31.0}, 'action': {'tuple': ['banner', 3]},
+     'probability': 0.5, 'reward': 1.0}
+    """
+    context = one.context
+    line: dict[str, Any] = {
+        "id": one.id,
+        "time": one.time,
+        "context": context.tolist() if isinstance(context, np.ndarray) else context,
+        "action": label_to_json(one.action),
+        "probability": one.probability,
+        "reward": one.reward,
+        "pmf": one.pmf,
+        "explorer": one.explorer,
+        "version": one.version,
+    }
+    if one.pmf is not None:
+        line["pmf"] = [[label_to_json(label), p] for label, p in one.pmf.items()]
+    return {key: value for key, value in line.items() if value is not None or key == "action"}
+
+
+def from_json(line: Any) -> dict[str, Any]:
+    """The arguments of `read_round`, from a line's object."""
+    if not isinstance(line, dict):
+        raise InputError(f"it holds {line!r:.60}; expected an object, one round")
+    for name in ("context", "action"):
+        if name not in line:
+            raise InputError(f"the {name} is missing; expected a round to have one")
+    pmf = line.get("pmf")
+    return {
+        "context": line["context"],
+        "action": label_from_json(line["action"]),
+        "reward": line.get("reward"),
+        "probability": line.get("probability"),
+        "pmf": None if pmf is None else _pmf(pmf),
+        **{name: line.get(name) for name in OPTIONAL},
+    }
+
+
+def _pmf(given: Any) -> dict[Any, Any]:
+    if isinstance(given, dict):
+        return given
+    if not isinstance(given, list) or not all(isinstance(p, list) and len(p) == 2 for p in given):
+        raise InputError(f"the pmf is {given!r:.60}; expected pairs of an action and a probability")
+    pmf = {label_from_json(label): p for label, p in given}
+    if len(pmf) < len(given):
+        raise InputError("the pmf names an action twice; expected every eligible action once")
+    return pmf
+
+
+def line_of(one: Round) -> bytes:
+    """A round as a line; reading it gives exactly the round again."""
+    check_round(one)
+    return bounded(dumps(to_json(one)).encode() + b"\n")
+
+
+def dumps(value: Any, *, ascii: bool = True) -> str:  # noqa: A002
+    """A value as JSON, from which `parse` gives exactly the value again."""
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=ascii)
+    except ValueError as error:  # a label of thousands of digits
+        raise InputError(f"the round cannot be written ({error}); use shorter labels") from None
+
+
+def bounded(line: bytes) -> bytes:
+    """The line, if it is one that readers take."""
+    if len(line) > MAX_LINE:
+        raise InputError(
+            f"the round takes {len(line)} bytes as a line; expected at most {MAX_LINE}: give "
+            "features instead of long texts"
+        )
+    return line
+
+
+def append_lines(file: int | str | PathLike[str], rounds: Iterable[Round]) -> None:
+    """Append rounds to a log, in one write; several processes may do so at once.
+
+    Parameters
+    ----------
+    file
+        A descriptor opened with `os.O_APPEND`, or the path of a file, made if need be.
+    rounds
+        The rounds; all are checked first.
+    """
+    line = b"".join(line_of(one) for one in rounds)
+    where = f"descriptor {file}" if isinstance(file, int) else os.fspath(file)
+    try:
+        if isinstance(file, int):
+            written = os.write(file, line)
+        else:
+            descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                written = os.write(descriptor, line)
+            finally:
+                os.close(descriptor)
+    except OSError as error:
+        raise DataError(f"{where}: cannot be appended to ({error.strerror or error})") from None
+    if written < len(line):
+        raise DataError(
+            f"{where}: only {written} of {len(line)} bytes were written, so its last line is torn; "
+            "make space on the disk and delete that line"
+        )
+
+
+def read(path: Path, *, strict: bool = True) -> History:
+    """The rounds of a file of JSON lines."""
+    return gather(path, "line", lines(path), lambda raw: from_json(load(raw)), strict)
+
+
+def content(history: History, *, compress: bool = False) -> bytes:
+    """A history as a file of JSON lines."""
+    return compressed(b"".join(line_of(one) for one in history), compress)
+
+
+def compressed(content: bytes, compress: bool) -> bytes:
+    """The content as gzip if asked for, and always the same for the same content."""
+    return gzip.compress(content, mtime=0) if compress else content
+
+
+def lines(path: Path) -> Iterator[tuple[int, bytes | InputError]]:
+    """The lines that are not blank, numbered from 1; an error where one cannot be had."""
+    number = 0
+    try:
+        with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
+            while raw := file.readline(MAX_LINE + 1):
+                number += 1
+                if len(raw) > MAX_LINE:
+                    rest = raw
+                    while rest and not rest.endswith(b"\n"):
+                        rest = file.readline(MAX_LINE)
+                    yield number, InputError(f"it is longer than {MAX_LINE} bytes; delete it")
+                    continue
+                if number == 1:
+                    raw = raw.removeprefix(b"\xef\xbb\xbf")
+                if raw.strip():
+                    yield number, raw
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        yield (
+            number + 1,
+            InputError(
+                f"the gzip data is cut off or damaged ({error}); copy the file again, or read it "
+                "with strict=False to keep the lines before"
+            ),
+        )
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def load(raw: bytes) -> Any:
+    """What a line holds."""
+    try:
+        return parse(raw.decode())
+    except UnicodeDecodeError as error:
+        sentence = f"byte {error.start} is not UTF-8 text; write the log in UTF-8"
+    except InputError as error:
+        sentence = str(error)
+    if not raw.endswith(b"\n"):
+        sentence = (
+            "the last line is torn: it has no end, and is not JSON; its writer was stopped: "
+            "delete the line, or read with strict=False to leave it out"
+        )
+    raise InputError(sentence)
+
+
+def parse(text: str) -> Any:
+    """JSON as the standard has it: no NaN, no name twice."""
+    try:
+        return _DECODER.decode(text)
+    except InputError:
+        raise
+    except RecursionError:
+        raise InputError(TOO_DEEP) from None
+    except ValueError as error:
+        raise InputError(f"not JSON ({error}); expected one JSON object a line") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"the name {twice!r:.60} appears twice in an object; keep one of them")
+    return read
+
+
+def _constant(token: str) -> Any:
+    raise InputError(f"it holds {token}, which is not JSON; leave out or mend what is no number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)

@@ -1,0 +1,117 @@
+"""Histories as Parquet tables.
+
+Our tables have the columns id, time, context, action, probability, reward, pmf, explorer and
+version; context, action and pmf are texts of JSON, as in a line of `melee.history.jsonl`.
+
+In tables of others the context may be a struct or a list of numbers as well. If there is no column
+`context`, every column whose name is not one of those above is a feature, null where it is
+missing, and the action is what its column holds.
+"""
+
+import io
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from melee.errors import DataError, InputError
+from melee.history.jsonl import dumps, from_json, parse, to_json
+from melee.history.rounds import History, gather
+
+COLUMNS = ("id", "time", "context", "action", "probability", "reward", "pmf", "explorer", "version")
+NUMBERS = ("time", "probability", "reward")
+JSON = ("context", "action", "pmf")
+_INDEX = re.compile(r"__index_level_\d+__")  # what pandas adds
+
+
+def read(path: Path, *, strict: bool = True) -> History:
+    """The rounds of a Parquet file."""
+    return gather(path, "row", rows(path), fields, strict)
+
+
+def rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | InputError]]:
+    """The rows, numbered from 1; an error where a part of the file cannot be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 1
+    try:
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+        names = file.schema_arrow.names
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataError(
+            f"{path}: not a complete Parquet file ({_first_line(error)}); copy or write it again"
+        ) from None
+    with file:
+        if len(set(names)) < len(names):
+            raise DataError(f"{path}: there are two columns of one name; rename one")
+        batches = file.iter_batches(batch_size=4096)
+        while True:
+            try:
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                read = batch.to_pylist()
+            except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+                yield (
+                    number,
+                    InputError(
+                        f"from here on the table cannot be read ({_first_line(error)}); copy or "
+                        "write the file again"
+                    ),
+                )
+                return
+            yield from enumerate(read, start=number)
+            number += batch.num_rows
+
+
+def fields(row: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `read_round`, from a row of ours or of others."""
+    line = {key: value for key, value in row.items() if value is not None}
+    if isinstance(line.get("time"), datetime):
+        time = line["time"]
+        line["time"] = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    if isinstance(line.get("pmf"), str):
+        line["pmf"] = _parsed("pmf", line["pmf"])
+    if "context" in row:
+        for name in ("context", "action"):
+            if isinstance(line.get(name), str):
+                line[name] = _parsed(name, line[name])
+    else:
+        line["context"] = {
+            name: value
+            for name, value in row.items()
+            if name not in COLUMNS and not _INDEX.fullmatch(name)
+        }
+    return from_json(line)
+
+
+def _parsed(name: str, text: str) -> Any:
+    try:
+        return parse(text)
+    except InputError as error:
+        raise InputError(
+            f"the {name} is {text!r:.60}, which is not JSON ({error}); write texts in double quotes"
+        ) from None
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def content(history: History, *, compress: bool = False) -> bytes:
+    """A history as a Parquet file, which compresses in its own way."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    for one in history:
+        line = to_json(one)
+        for name, column in columns.items():
+            value = line.get(name)
+            column.append(dumps(value) if name in JSON and name in line else value)
+    kinds = {name: pa.float64() if name in NUMBERS else pa.string() for name in COLUMNS}
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns, schema=pa.schema(kinds)), buffer, write_page_checksum=True)
+    return buffer.getvalue()

@@ -1,0 +1,272 @@
+"""dsjson: VowpalWabbit reads what we write, and we read what others write."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from melee.contexts import Named
+from melee.errors import DataError, InputError
+from melee.history import History, Round
+from melee.history.dsjson import line_of
+
+
+def many_rounds(n_rounds):
+    """Rounds of every kind of context, with and without a pmf, in reproducible disorder."""
+    rng = np.random.default_rng(0)
+    labels = ["sports", "news", 3, ("banner", 1)]
+    history = History()
+    for i in range(n_rounds):
+        context = {
+            "age": float(rng.integers(1, 90)),
+            "device": str(rng.choice(["phone", "tablet"])),
+            "referrer": None,
+            "tags": tuple(rng.choice(["new", "vip", "_x"], size=i % 3).tolist()),
+            "_label_cost": 7.0,
+            "größe |:": 1e60,
+        }
+        p = rng.dirichlet(np.ones(4))
+        eligible = {label: float(q) for label, q in zip(labels, p, strict=True)}
+        action = labels[int(rng.integers(4))]
+        history.append(
+            context=rng.normal(size=3) if i % 4 == 3 else context,
+            action=action,
+            reward=float(rng.random()),
+            probability=eligible[action],
+            pmf=eligible if i % 2 else None,
+            id=f"e{i}",
+            time=1.7e9 + float(rng.random()),
+            explorer="linucb",
+            version="3",
+        )
+    return history
+
+
+DECISION: dict[str, Any] = {
+    "_label_cost": -1,
+    "_label_probability": 0.8166667,
+    "_label_Action": 2,
+    "_labelIndex": 1,
+    "Timestamp": "2021-02-04T16:31:29.2460000Z",
+    "Version": "1",
+    "EventId": "91f71c8",
+    "a": [2, 1, 3],
+    "c": {
+        "GUser": {"id": "a", "major": "eng", "hobby": "hiking", "new": True},
+        "OSession": [{"screens": [1, 2.5]}, "x"],
+        "temperature": 5,
+        "_ignored": {"secret": 1},
+        "_multi": [
+            {"TAction": {"topic": "SkiConditions-VT"}},
+            {"TAction": {"topic": "HerbGarden"}},
+            {"TAction": {"topic": "BeyBlades"}},
+        ],
+    },
+    "p": [0.8166667, 0.1, 0.0833333],
+    "VWState": {"m": "ff0744c1/baa5b5e1"},
+    "pdrop": 0.0,
+}
+
+
+def file_of(tmp_path, *decisions):
+    file = tmp_path / "log.dsjson"
+    file.write_text("".join(json.dumps(decision) + "\n" for decision in decisions))
+    return file
+
+
+def test_a_round_is_written_as_its_documentation_shows():
+    one = Round(
+        {"age": 31.0, "device": "phone"},
+        "sports",
+        1.0,
+        0.8,
+        id="e1",
+        time=1767225600.0,
+        pmf={"news": 0.2, "sports": 0.8},
+        version="3",
+    )
+    assert json.loads(line_of(one, [])) == {
+        "_label_cost": -1.0,
+        "_label_probability": 0.8,
+        "_label_Action": 2,
+        "_labelIndex": 1,
+        "Timestamp": "2026-01-01T00:00:00.0000000Z",
+        "Version": "1",
+        "EventId": "e1",
+        "a": [2, 1],
+        "c": {
+            "context": {"age": 31.0, "device": "phone"},
+            "_multi": [{"action": {"label": "news"}}, {"action": {"label": "sports"}}],
+        },
+        "p": [0.8, 0.2],
+        "VWState": {"m": "3"},
+    }
+
+
+def test_without_a_pmf_only_the_probability_that_is_known_is_written():
+    decision = json.loads(line_of(Round(np.array([1.0]), "b", 0.5, 0.25), ["a", "b", 3]))
+    assert decision["a"] == [2]
+    assert decision["p"] == [0.25]
+    assert len(decision["c"]["_multi"]) == 3
+    assert decision["c"]["_multi"][2] == {"action": {"label_json": "3"}}
+    assert "_melee" not in decision
+
+
+def test_only_what_the_line_does_not_say_is_repeated():
+    one = Round({"age": 1.0, "tags": ("x", "y")}, "a", 0.5, 1.0, explorer="linucb", time=-1.0)
+    decision = json.loads(line_of(one, ["a", "b"]))
+    assert decision["c"]["context"] == {"age": 1.0, "tags=x": 1.0, "tags=y": 1.0}
+    assert decision["_melee"] == {
+        "context": {"age": 1.0, "tags": ["x", "y"]},
+        "explorer": "linucb",
+        "time": -1.0,
+    }
+
+
+def test_half_a_character_is_refused():
+    with pytest.raises(InputError, match="half of a character, at which VowpalWabbit would drop"):
+        line_of(Round({"x": "\ud83d"}, "a", 1.0, 1.0), ["a"])
+
+
+def test_vowpal_wabbit_counts_the_rounds_and_learns_from_them(tmp_path):
+    vowpalwabbit = pytest.importorskip("vowpalwabbit")
+    history = many_rounds(200)
+    history.write(tmp_path / "log.dsjson")
+    assert History.read(tmp_path / "log.dsjson") == history
+    options = f"--cb_explore_adf --dsjson -d {tmp_path / 'log.dsjson'} --quiet --strict_parse"
+    vw = vowpalwabbit.Workspace(options)
+    assert vw.get_weighted_examples() == 200
+    # VowpalWabbit's loss is the mean of cost / probability over the rounds it would have played
+    # alike, so it is not 0 unless labels were understood.
+    assert vw.get_sum_loss() < 0
+    vw.finish()
+
+
+def test_vowpal_wabbit_sees_our_actions_labels_and_features():
+    vowpalwabbit = pytest.importorskip("vowpalwabbit")
+    history = many_rounds(200)
+    vw = vowpalwabbit.Workspace("--cb_explore_adf --dsjson --quiet --noconstant")
+    space = vw.hash_space("context")
+    age = vw.hash_feature("age", space)
+    texts = [vw.hash_feature(f"tags={tag}", space) for tag in ("new", "vip", "_x")]
+    actions = history.actions
+    for one in history:
+        shared, *eligible = vw.parse(line_of(one, actions).decode())
+        assert len(eligible) == 4
+        labelled: list[tuple[float, ...]] = []
+        for i, example in enumerate(eligible):
+            costs = example.get_label(vowpalwabbit.LabelType.CONTEXTUAL_BANDIT).costs
+            labelled += [(i, cost.action, cost.cost, cost.probability) for cost in costs]
+            assert len(list(example.iter_features())) == 1
+        chosen = list(one.pmf or actions).index(one.action)
+        assert len(labelled) == 1
+        expected = (chosen, chosen + 1, -one.reward, one.probability)
+        assert labelled[0] == pytest.approx(expected)
+        features = dict(shared.iter_features())
+        if isinstance(one.context, np.ndarray):
+            assert list(features.values()) == pytest.approx(one.context.tolist())
+        else:
+            assert features[age] == one.context["age"]
+            tags = set(one.context["tags"])
+            seen = {t for t, h in zip(("new", "vip", "_x"), texts, strict=True) if h in features}
+            assert seen == tags
+            assert len(features) == 4 + len(tags)  # age, device, ~_label_cost, größe
+            assert all(np.isfinite(value) for value in features.values())
+        vw.finish_example([shared, *eligible])
+    vw.finish()
+
+
+@pytest.mark.parametrize("name", ["", "_text", "_tag", "_label", "_multi", "_slots", "_inc", "\0"])
+def test_no_name_misleads_vowpal_wabbit(name):
+    vowpalwabbit = pytest.importorskip("vowpalwabbit")
+    vw = vowpalwabbit.Workspace("--cb_explore_adf --dsjson --quiet --noconstant")
+    for value in (2.0, "x", None, (), ("_text", "y")):
+        line = line_of(Round({name: value}, name, 1.0, 0.5), [name, "b", 1, None])
+        examples = vw.parse(line.decode())
+        assert len(examples) == 5
+        n_features = 0 if value is None else len(value) if isinstance(value, tuple) else 1
+        assert len(list(examples[0].iter_features())) == n_features
+        vw.finish_example(examples)
+    vw.finish()
+
+
+def test_a_decision_of_others_is_read(tmp_path):
+    (one,) = History.read(file_of(tmp_path, DECISION))
+    context: Named = {
+        "GUser.id": "a",
+        "GUser.major": "eng",
+        "GUser.hobby": "hiking",
+        "GUser.new": 1.0,
+        "OSession[0].screens[0]": 1.0,
+        "OSession[0].screens[1]": 2.5,
+        "OSession[1]": "x",
+        "temperature": 5.0,
+    }
+    pmf = {1: 0.1, 2: 0.8166667, 3: 0.0833333}
+    assert one == Round(
+        context,
+        2,
+        1.0,
+        0.8166667,
+        id="91f71c8",
+        time=1612456289.246,
+        pmf=pmf,
+        version="ff0744c1/baa5b5e1",
+    )
+
+
+@pytest.mark.parametrize("told", ["_labelIndex", "_label_Action", "a"])
+def test_any_of_three_fields_tells_the_action(tmp_path, told):
+    others = {"_labelIndex", "_label_Action", "a"} - {told}
+    decision = {key: value for key, value in DECISION.items() if key not in others}
+    assert History.read(file_of(tmp_path, decision))[0].action == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"_labelIndex": 0}, "the action is told by _labelIndex: 0, _label_Action: 2, a: .2, 1, 3"),
+        ({"_labelIndex": 3, "_label_Action": 4, "a": [4]}, "the same of 3 actions"),
+        ({"_labelIndex": "1"}, "the action is told by _labelIndex: '1'"),
+        ({"a": [2, 2, 3]}, "expected the numbers of all actions from 1"),
+        ({"p": [1.0]}, "expected the numbers of all actions from 1"),
+        ({"p": [0.8166667, 0.1, 0.1]}, "the pmf sums to 1.0166667"),
+        ({"c": {"x": 1}}, "it has no actions in c._multi"),
+        ({"c": {**DECISION["c"], "GUser.id": 1}}, "two features of the name 'GUser.id'"),
+        ({"_label_cost": None}, "the reward is missing"),
+        ({"Timestamp": "noon"}, "the time is 'noon'; expected a number"),
+        ({"Timestamp": "2021-13-04T16:31:29Z"}, "the time is '2021-13-04T16:31:29Z'"),
+        ({"_melee": 3}, "_melee is 3; expected an object"),
+    ],
+)
+def test_a_bad_decision_is_refused_with_its_line(tmp_path, changes, sentence):
+    file = file_of(tmp_path, DECISION, {**DECISION, **changes})
+    with pytest.raises(DataError, match=rf"line 2: .*{sentence}"):
+        History.read(file)
+    history = History.read(file, strict=False)
+    assert len(history) + len(history.problems) == 2
+
+
+def test_rewards_beyond_0_and_1_are_refused_with_the_range_of_the_file(tmp_path):
+    costs = [-1, 3, -7, 0]
+    file = file_of(tmp_path, *({**DECISION, "_label_cost": cost} for cost in costs))
+    with pytest.raises(
+        DataError, match=r"line 2: the reward is -3.0.* run from -3 to 7; scale them"
+    ):
+        History.read(file)
+    assert History.read(file, strict=False).rewards.tolist() == [1.0, -3.0, 7.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "seconds"),
+    [
+        ("1970-01-01T00:00:01Z", 1.0),
+        ("1970-01-01T01:00:01.5+01:00", 1.5),
+        ("1969-12-31T23:59:59.25Z", -0.75),
+        ("1970-01-01T00:00:01", 1.0),
+    ],
+)
+def test_timestamps_become_seconds(tmp_path, timestamp, seconds):
+    file = file_of(tmp_path, {**DECISION, "Timestamp": timestamp})
+    assert History.read(file)[0].time == seconds
