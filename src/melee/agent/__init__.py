@@ -1,0 +1,6 @@
+"""The production object: `Agent`, its decisions, and what they are made of."""
+
+from melee.agent.agent import Agent
+from melee.agent.decision import Decision
+
+__all__ = ["Agent", "Decision"]

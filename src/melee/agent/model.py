@@ -1,0 +1,221 @@
+"""What an agent has learned: an explorer's state that grows with its features and actions."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from melee import growth
+from melee.arrays import Floats, Ints, Words
+from melee.compiled import resolved
+from melee.errors import DataError
+from melee.explorers import Explorer, Problem
+from melee.explorers.base import Kind
+from melee.explorers.rescaled import N_KEPT, Rescaled
+from melee.loop import act_rows, learn_rows
+from melee.rng import stream
+from melee.scaling import Scaling
+
+
+class Model:
+    """One explorer's state, from its first round on.
+
+    Until the scale of its contexts is settled, by 256 rounds, it keeps them all; a change of size
+    then starts it again and has it learn them anew. Afterwards what it knows is transferred to a
+    state of the new size (see `melee.growth`).
+
+    Parameters
+    ----------
+    explorer, seed, generation
+        Which explorer, and the random numbers that it learns with.
+    n_features, n_actions
+        Its size at first.
+    """
+
+    def __init__(
+        self, explorer: Explorer, seed: int, generation: int, n_features: int, n_actions: int
+    ) -> None:
+        self.explorer, self.seed, self.generation = explorer, seed, generation
+        self.n_features, self.n_actions = n_features, n_actions
+        self.n_learned = 0
+        self.total_reward = 0.0
+        self.optimism: Floats = np.zeros(n_actions)  # what late actions were first expected to earn
+        self.some_closed = False
+        self._axes: growth.Axes | None = None
+        self._rng: Words = stream(seed, "exploration", generation)
+        self._scaling = Scaling.identity(n_features)
+        self.state = self._start(n_features, n_actions)
+        self._act, self._learn = self._kernels()
+
+    def _start(self, n_features: int, n_actions: int, kind: Kind | None = None) -> Rescaled:
+        return self.explorer.begin_cold(Problem(n_features, n_actions, kind=kind))
+
+    def _kernels(self) -> tuple[Callable[..., None], Callable[..., None]]:
+        rows, ints, reals = np.zeros((1, 1)), np.zeros(1, np.int64), np.zeros(1)
+        shared = (self.state, self._scaling, rows, 1)
+        return (
+            resolved(act_rows, *shared, ints, 0.0, self._rng, rows, ints),
+            resolved(learn_rows, *shared, self._rng, ints, reals, reals),
+        )
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the scale of its contexts is found."""
+        return int(self.state.kept[0]) >= N_KEPT
+
+    @property
+    def average_reward(self) -> float:
+        """Of the rounds learned."""
+        return self.total_reward / max(self.n_learned, 1)
+
+    def act(self, rows: Floats, draws: Ints, floor: float, pmfs: Floats, actions: Ints) -> None:
+        """Fill the probabilities and draw an action for every row."""
+        t = self.n_learned + 1
+        self._act(self.state, self._scaling, rows, t, draws, floor, self._rng, pmfs, actions)
+
+    def act_among(
+        self, rows: Floats, draws: Ints, floor: float, pmfs: Floats, actions: Ints, chosen: Ints
+    ) -> None:
+        """The same with only some actions open; `pmfs` and `actions` are in terms of these."""
+        state = growth.among(self.state, self.axes, chosen, self.n_actions)
+        t = self.n_learned + 1
+        self._act(state, self._scaling, rows, t, draws, floor, self._rng, pmfs, actions)
+
+    def close_some(self) -> None:
+        """From now on not all actions are open in every round."""
+        self.some_closed = True
+        self.state = self.explorer.among_some(self.state)
+
+    def learn(self, rows: Floats, actions: Ints, rewards: Floats, probabilities: Floats) -> None:
+        """Absorb rounds in order; `total_reward` is the caller's to keep."""
+        first = self.n_learned
+        self._learn(
+            self.state, self._scaling, rows, first, self._rng, actions, rewards, probabilities
+        )
+        self.n_learned += len(rows)
+
+    @property
+    def axes(self) -> growth.Axes:
+        """How the state's arrays grow; found on small states of the same kind."""
+        if self._axes is None:
+            kind = growth.kind_of(self.state)
+            self._axes = growth.axes_of(lambda d, k: self._start(d, k, kind), 3, 3)
+        return self._axes
+
+    def resize(self, n_features: int, filled: list[float], kept: Ints, n_actions: int) -> None:
+        """Take in new features, new actions, or let actions go.
+
+        Parameters
+        ----------
+        n_features, filled
+            How many features there are now, and what the past had in the new ones.
+        kept, n_actions
+            Where each action is now (-1: gone), and how many there are. New ones start with
+            optimism: halfway from the average reward so far to the best possible.
+        """
+        stays = kept >= 0
+        optimism = np.zeros(n_actions)
+        optimism[kept[stays]] = self.optimism[stays]
+        if self.n_learned:
+            new = np.setdiff1d(np.arange(n_actions), kept)
+            optimism[new] = min((1.0 + self.average_reward) / 2.0, 0.999)
+        old, settled, before = self.state, self.is_settled, self.n_features
+        fresh = self._start(n_features, n_actions, growth.kind_of(old) if settled else None)
+        for action in np.flatnonzero(optimism):
+            growth.encourage(fresh.inner, [int(action)], n_actions, float(optimism[action]))
+        fresh.initial[:] = fresh.block
+        if settled:
+            sizes = (before, n_features)
+            fresh = growth.transfer(old, fresh, self.axes, sizes, kept, n_actions)
+        if self.some_closed:
+            fresh = self.explorer.among_some(fresh)
+        self.state, self.optimism = fresh, optimism
+        self.n_features, self.n_actions = n_features, n_actions
+        self._scaling = Scaling.identity(n_features)
+        if not settled:
+            self._axes = None
+            self._act, self._learn = self._kernels()
+            self._learn_again(old, before, filled, kept)
+
+    def _learn_again(self, old: Rescaled, before: int, filled: list[float], kept: Ints) -> None:
+        n = int(old.kept[0])
+        rows = np.zeros((n, self.n_features))
+        common = min(before, self.n_features)
+        rows[:, :common] = old.contexts[:n, :common]
+        if self.n_features > before:
+            rows[:, before:] = filled[before:]
+        for i in range(n):
+            t, action = int(old.rounds[i, 0]), int(kept[old.rounds[i, 1]])
+            if action >= 0:
+                one = slice(i, i + 1)
+                outcome = old.outcomes[i]
+                self._learn(
+                    self.state,
+                    self._scaling,
+                    rows[one],
+                    t - 1,
+                    self._rng,
+                    np.array([action]),
+                    outcome[:1],
+                    outcome[1:],
+                )
+
+    def to_parts(self) -> tuple[dict[str, Any], list[npt.NDArray[Any]]]:
+        """Everything in it: what JSON can hold, and arrays."""
+        kind = growth.kind_of(self.state)
+        arrays = [self.optimism, *growth.arrays(self.state)]
+        if not self.is_settled:
+            arrays.append(self.state.initial)
+        about = {
+            "generation": self.generation,
+            "n_features": self.n_features,
+            "n_actions": self.n_actions,
+            "n_learned": self.n_learned,
+            "total_reward": self.total_reward,
+            "some_closed": self.some_closed,
+            "kind": [kind.exact, kind.hidden],
+            "settings": [_written(one) for one in growth.settings(self.state)],
+        }
+        return about, arrays
+
+    @classmethod
+    def from_parts(
+        cls, explorer: Explorer, seed: int, about: Any, arrays: list[npt.NDArray[Any]]
+    ) -> "Model":
+        """The model that was written; arrays are taken from the front of the list."""
+        model = cls.__new__(cls)
+        model.explorer, model.seed, model.generation = explorer, seed, int(about["generation"])
+        model.n_features, model.n_actions = int(about["n_features"]), int(about["n_actions"])
+        model.n_learned = int(about["n_learned"])
+        model.total_reward = float(about["total_reward"])
+        model.some_closed = about["some_closed"] is True
+        model._axes = None
+        model._rng = stream(seed, "exploration", model.generation)
+        model._scaling = Scaling.identity(model.n_features)
+        exact, hidden = about["kind"]
+        kind = Kind(exact is True, hidden is True)
+        state = model._start(model.n_features, model.n_actions, kind)
+        model.optimism = np.zeros(model.n_actions)
+        _fill([model.optimism, *growth.arrays(state)], arrays)
+        settings = [float.fromhex(one) for one in about["settings"]]
+        model.state = growth.with_settings(state, settings)
+        if not model.is_settled:
+            _fill([model.state.initial], arrays)
+        model._act, model._learn = model._kernels()
+        return model
+
+
+def _written(setting: Any) -> str:
+    return float(setting).hex()
+
+
+def _fill(targets: list[npt.NDArray[Any]], arrays: list[npt.NDArray[Any]]) -> None:
+    """Move the first of some arrays into memory of the same shapes."""
+    for target in targets:
+        source = arrays.pop(0)
+        if source.shape != target.shape or source.dtype != target.dtype:
+            raise DataError(f"an array of shape {source.shape} where {target.shape} belongs")
+        if source.dtype.kind == "f" and not np.isfinite(source).all():
+            raise DataError("numbers that are not finite")
+        target[...] = source

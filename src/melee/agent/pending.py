@@ -1,0 +1,87 @@
+"""Decisions whose rewards are still to come, and those of the recent past."""
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+from melee.arrays import Floats
+from melee.contexts import Context
+from melee.errors import InputError
+from melee.labels import Label
+
+
+class Lesson(NamedTuple):
+    """What a model learns from: a round, checked."""
+
+    context: Context
+    action: Label
+    reward: float
+    probability: float
+
+
+class Waiting(NamedTuple):
+    """A decision that waits for its reward."""
+
+    context: Context
+    action: Label
+    probability: float
+    time: float
+    version: int
+    pmf: dict[Label, float] | None
+    encoded: tuple[int, Floats] | None  # the context's row, and the revision of the map it is by
+
+
+class Pending:
+    """Decisions by id: those that wait, oldest first, and the rewards of those that are done.
+
+    Both are bounded by `limit`. A done decision has the reward that was learned, or None where it
+    was given up without one.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.waiting: OrderedDict[str, Waiting] = OrderedDict()
+        self.done: OrderedDict[str, float | None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    def knows(self, id: str) -> bool:
+        """Whether the id is taken."""
+        return id in self.waiting or id in self.done
+
+    def finish(self, id: str, reward: float | None) -> None:
+        """Note that a decision is done; forget the oldest of those when there are too many."""
+        self.waiting.pop(id, None)
+        self.done[id] = reward
+        if len(self.done) > self.limit:
+            self.done.popitem(last=False)
+
+    def too_old(self, now: float, timeout: float | None) -> str | None:
+        """The id of the oldest decision if it has to be given up."""
+        if not self.waiting:
+            return None
+        id = next(iter(self.waiting))
+        late = timeout is not None and now - self.waiting[id].time > timeout
+        return id if late or len(self.waiting) > self.limit else None
+
+    def repeats(self, id: str, reward: float) -> bool:
+        """Whether this reward was learned before; refuses another one, and unknown ids."""
+        if id in self.waiting:
+            return False
+        if id not in self.done:
+            raise InputError(
+                f"decision {id!r:.80} is not known: it was not made here, or its reward came long "
+                "ago; learn from the full record: learn(context, action, reward, probability)"
+            )
+        known = self.done[id]
+        if known is None:
+            raise InputError(
+                f"decision {id!r:.80} was given up before its reward came; learn from the full "
+                "record, learn(context, action, reward, probability), or give it more time"
+            )
+        if known != reward:
+            raise InputError(
+                f"decision {id!r:.80} has the reward {known:g} already and now gets {reward:g}; a "
+                "decision is rewarded once: send the final reward only"
+            )
+        return True

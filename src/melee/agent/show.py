@@ -1,0 +1,40 @@
+"""An agent as text, and as a table in a notebook."""
+
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from melee.agent.agent import Agent
+
+_SHOWN = 12
+_STYLE = "text-align:left;padding:2px 12px 2px 0"
+
+
+def as_text(agent: "Agent") -> str:
+    """One line: what it is, and how far it has come."""
+    return (
+        f"<Agent: {len(agent.actions_)} actions, explorer {agent.policy_}, "
+        f"{agent.n_learned_} rounds learned, {agent.n_pending_} pending>"
+    )
+
+
+def as_html(agent: "Agent") -> str:
+    """A small table: the actions, how often each was learned from, and what it earned."""
+    rows = sorted(agent.summary(), key=lambda row: -row[1])
+    body = "".join(
+        f"<tr><td style='{_STYLE}'>{escape(str(label))}</td><td style='{_STYLE}'>{plays:,}</td>"
+        f"<td style='{_STYLE}'>{f'{average:.3f}' if plays else '–'}</td></tr>"
+        for label, plays, average in rows[:_SHOWN]
+    )
+    if len(rows) > _SHOWN:
+        body += f"<tr><td colspan='3'>… and {len(rows) - _SHOWN} more</td></tr>"
+    said = agent.diagnostics()
+    facts = (
+        f"{agent.n_learned_:,} rounds learned · {agent.n_pending_:,} pending · "
+        f"{said['features']:,.0f} features · average reward {said['average reward']:.3f}"
+    )
+    names = "".join(f"<th style='{_STYLE}'>{n}</th>" for n in ("action", "rounds", "reward"))
+    return (
+        f"<div><b>Agent</b> <code>{escape(agent.policy_)}</code><br>{facts}"
+        f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>"
+    )

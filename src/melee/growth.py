@@ -1,0 +1,190 @@
+"""Growing a state: more features, other actions, or only some of them, for any explorer.
+
+Nobody has to say which axes of a state's arrays run over features and which over actions: a state
+for one feature more, and one for one action more, tell by their shapes. An axis over inputs holds
+the features first and whatever follows them (hidden units, the intercept) after; an axis over
+actions holds them once or in several blocks, one block per model.
+
+A ridge takes in new features exactly. The inverse of its information matrix gets rows and columns
+that are those of a fresh one, its weights get zeros: the model that had always had these features,
+and had always seen zeros there.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from melee.arrays import Ints
+from melee.explorers.base import Kind
+from melee.explorers.hidden import Widened
+from melee.explorers.rescaled import Rescaled
+from melee.learners.ridge import DiagonalRidge, Ridge
+from melee.learners.sgd import AdaptiveSgd, Sgd
+
+Start = Callable[[int, int], Rescaled]
+"""Makes a fresh state for a number of features and one of actions."""
+
+PRIOR_ROUNDS = 5.0
+"""How many rounds an action's optimism weighs."""
+
+
+class Axis(NamedTuple):
+    """How an axis grows: by how much with one feature more, and with one action more."""
+
+    per_feature: int
+    per_action: int
+
+
+Axes = list[tuple[Axis, ...]]
+"""The axes of a state's arrays, depth first."""
+
+
+def arrays(state: Any) -> Iterator[npt.NDArray[Any]]:
+    """The arrays that make up a state, but for a rescaling's copies of its inner state."""
+    if isinstance(state, np.ndarray):
+        yield state
+    elif isinstance(state, tuple):
+        for name, part in zip(state._fields, state, strict=True):  # type: ignore[attr-defined]
+            if not (isinstance(state, Rescaled) and name in ("block", "initial")):
+                yield from arrays(part)
+
+
+def axes_of(start: Start, n_features: int, n_actions: int) -> Axes:
+    """How the arrays of such states grow."""
+    base = start(n_features, n_actions)
+    wider, longer = start(n_features + 1, n_actions), start(n_features, n_actions + 1)
+    shapes = [[array.shape for array in arrays(state)] for state in (base, wider, longer)]
+    return [
+        tuple(Axis(w - b, a - b) for b, w, a in zip(*three, strict=True))
+        for three in zip(*shapes, strict=True)
+    ]
+
+
+def kind_of(state: Any) -> Kind:
+    """What was decided about a state by its size at the start."""
+    kinds = set(_types(state))
+    return Kind(exact=Ridge in kinds, hidden=Widened in kinds)
+
+
+def _types(state: Any) -> Iterator[type]:
+    if isinstance(state, tuple):
+        yield type(state)
+        for part in state:
+            yield from _types(part)
+
+
+def transfer(
+    old: Rescaled, new: Rescaled, axes: Axes, n_features: tuple[int, int], kept: Ints, K: int
+) -> Rescaled:
+    """Everything that an old state has learned, in the memory of a larger or smaller fresh one.
+
+    Parameters
+    ----------
+    old, new
+        The state, and a fresh one of the new size, whose arrays are overwritten.
+    axes
+        How the arrays grow.
+    n_features
+        Before and after.
+    kept
+        Where each old action is now; -1 for those that are gone.
+    K
+        The number of actions now.
+    """
+    before, after = n_features
+    actions = np.flatnonzero(kept >= 0)
+    for source, target, kinds in zip(arrays(old), arrays(new), axes, strict=True):
+        takes, puts = [], []
+        for axis, length in zip(kinds, source.shape, strict=True):
+            take = put = np.arange(length)
+            if axis.per_action:
+                blocks = np.arange(axis.per_action)[:, None]
+                take = (blocks * len(kept) + actions).ravel()
+                put = (blocks * K + kept[actions]).ravel()
+            elif axis.per_feature:
+                put = np.where(take < before, take, take + after - before)
+            takes.append(take)
+            puts.append(put)
+        target[np.ix_(*puts)] = source[np.ix_(*takes)]
+    grown: Rescaled = _with_settings(old, new)
+    return grown
+
+
+def _with_settings(old: Any, new: Any) -> Any:
+    """The arrays of one state with the numbers of the other: factors that its past was seen by."""
+    if isinstance(new, np.ndarray):
+        return new
+    if isinstance(new, tuple):
+        return type(new)(*(_with_settings(o, n) for o, n in zip(old, new, strict=True)))
+    return old
+
+
+def among(state: Any, axes: Axes, open_actions: Ints, n_actions: int) -> Any:
+    """The state of a world with only these actions; what is not per action is shared."""
+    kinds = iter(axes)
+
+    def taken(part: Any) -> Any:
+        if isinstance(part, np.ndarray):
+            for number, axis in enumerate(next(kinds)):
+                if axis.per_action:
+                    blocks = np.arange(axis.per_action)[:, None]
+                    part = part.take((blocks * n_actions + open_actions).ravel(), axis=number)
+            return part
+        if isinstance(part, Rescaled):
+            inside = {
+                name: value if name in ("block", "initial") else taken(value)
+                for name, value in zip(part._fields, part, strict=True)
+            }
+            return Rescaled(**inside)
+        if isinstance(part, tuple):
+            return type(part)(*(taken(one) for one in part))
+        return part
+
+    return taken(state)
+
+
+def encourage(state: Any, rows: Sequence[int], n_actions: int, value: float) -> None:
+    """Have all models of these actions predict `value`, as if a few rounds had shown it.
+
+    An action that joins late competes with others that are known to be good: predicting 0 for
+    it, as for an unknown action at the start, would keep it from ever being tried.
+    """
+    if isinstance(state, Ridge | DiagonalRidge | Sgd | AdaptiveSgd):
+        everywhere = [b + row for b in range(0, len(state.weights), n_actions) for row in rows]
+        for row in everywhere:
+            _encourage_model(state, row, value)
+    elif isinstance(state, tuple):
+        for part in state:
+            encourage(part, rows, n_actions, value)
+
+
+def _encourage_model(learner: Any, row: int, value: float) -> None:
+    learner.weights[row, -1] = value
+    if isinstance(learner, Ridge):
+        penalty = 1.0 / learner.inverse[row, -1, -1]
+        learner.inverse[row, -1, -1] = 1.0 / (penalty + PRIOR_ROUNDS)
+    elif isinstance(learner, DiagonalRidge):
+        learner.information[row, -1] += PRIOR_ROUNDS
+    else:
+        if learner.logistic:
+            learner.weights[row, -1] = np.log(value / (1.0 - value))
+        if isinstance(learner, AdaptiveSgd):
+            learner.scales[row, -1] = 1.0
+            learner.norms[row] = 1.0
+            learner.squares[row, -1] = PRIOR_ROUNDS
+
+
+def settings(state: Any) -> list[Any]:
+    """The numbers in a state, depth first: true or false, whole or not."""
+    if isinstance(state, tuple):
+        return [one for part in state for one in settings(part)]
+    return [] if isinstance(state, np.ndarray) else [state]
+
+
+def with_settings(state: Any, values: list[float]) -> Any:
+    """The state with other numbers, which are taken from the front of the list."""
+    if isinstance(state, tuple):
+        return type(state)(*(with_settings(part, values) for part in state))
+    return state if isinstance(state, np.ndarray) else type(state)(values.pop(0))

@@ -1,0 +1,495 @@
+"""The agent: decisions, rewards at any time, batches, actions that come and go, forgetting."""
+
+import inspect
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+import melee
+from melee import Agent, InputError
+from melee.errors import MeleeWarning
+from melee.history import History
+from tests.news import SPECS, News, live
+
+ACTIONS = ["sports", "politics", "science"]
+
+
+def agent(spec="epsilon-greedy", **settings):
+    return Agent(ACTIONS, spec, **settings)
+
+
+def test_the_example_of_the_front_page_works(tmp_path):
+    made = melee.Agent(actions=ACTIONS)
+    decision = made.act({"age": 31, "device": "phone", "hour": 20})
+    assert decision.action in ACTIONS
+    assert decision.probability == decision.pmf[decision.action]
+    made.learn(decision.id, reward=1.0)
+    made.save(tmp_path / "news.melee")
+    loaded = melee.Agent.load(tmp_path / "news.melee")
+    assert loaded.fingerprint == made.fingerprint
+
+
+def test_an_agent_learns_what_readers_like():
+    world = News(seed=0)
+    made = Agent(ACTIONS)
+    live(made, world, 600)
+    good = [0.45, 0.8]  # the least that the best action earns, and the most
+    assert good[0] + 0.1 < live(made, world, 600) < good[1]
+    young_on_phone = {"age": 20, "device": "phone", "subscriber": True}
+    old_on_tablet = {"age": 70, "device": "tablet", "subscriber": True}
+    assert made.pmf(young_on_phone)["sports"] > 0.9
+    assert made.pmf(old_on_tablet)["politics"] > 0.9
+
+
+# -- decisions ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_every_action_has_at_least_its_share_of_the_floor(spec):
+    made = agent(spec, floor=0.06)
+    world = News(seed=1)
+    for _ in range(60):
+        context = world.reader()
+        decision = made.act(context)
+        assert_allclose(sum(decision.probabilities), 1.0)
+        assert min(decision.probabilities) >= 0.02 - 1e-12
+        assert made.pmf(context) == decision.pmf
+        made.learn(decision.id, world.reward(context, decision.action))
+
+
+def test_actions_are_drawn_as_often_as_their_probability_says():
+    made = agent("softmax", floor=0.3)
+    live(made, News(seed=2), 50)
+    context = {"age": 30, "device": "phone"}
+    decisions = [made.act(context) for _ in range(4000)]
+    for action in ACTIONS:
+        share = np.mean([one.action == action for one in decisions])
+        p = decisions[0].pmf[action]
+        assert abs(share - p) < 4 * np.sqrt(p * (1 - p) / 4000)
+
+
+def test_a_decision_is_determined_by_the_state_the_seed_and_the_id():
+    contexts = [News(seed=3).reader() for _ in range(40)]
+    one, other = agent("uniform", seed=0), agent("uniform", seed=0)
+    for i, context in enumerate(contexts):  # other decisions in between do not matter
+        other.act(context)
+        assert one.act(context, id=f"r{i}").action == other.act(context, id=f"r{i}").action
+    far = agent("uniform", seed=1)
+    answers = [[a.act(c, id=f"q{i}").action for i, c in enumerate(contexts)] for a in (one, far)]
+    assert answers[0] != answers[1]
+
+
+def test_a_decision_names_the_policy_and_the_version_that_made_it():
+    made = agent("linucb:alpha=0.2")
+    first = made.act([1.0, 2.0])
+    assert first.policy.startswith("linucb:alpha=0.2@")
+    assert first.policy == made.policy_ != agent("linucb:alpha=0.3").policy_
+    made.learn(first.id, 1.0)
+    assert made.act([1.0, 2.0]).version > first.version
+
+
+def test_a_floor_of_zero_is_allowed_with_a_warning():
+    with pytest.warns(MeleeWarning, match="floor is 0: .* cannot be used to evaluate"):
+        made = agent("epsilon-greedy", floor=0.0)
+    decision = made.act([1.0])
+    made.learn(decision.id, 1.0)
+    assert sorted(made.act([1.0]).probabilities) == [0.0, 0.0, 1.0]
+
+
+def test_seed_zero_is_a_seed_and_the_default():
+    assert inspect.signature(Agent).parameters["seed"].default == 0
+    assert agent(seed=0).act([1.0]) == agent().act([1.0])
+
+
+# -- contexts ----------------------------------------------------------------------------------
+
+
+def test_dicts_and_rows_of_tables_are_the_same_contexts():
+    polars = pytest.importorskip("polars")
+    rows = [
+        {"age": 31.0, "device": "phone", "new": True},
+        {"age": None, "device": "tablet", "new": False},
+        {"age": 50.0, "device": "phone", "new": True},
+    ]
+    table = pd.DataFrame(rows)
+    forms = [
+        rows,
+        table,
+        polars.DataFrame(rows),
+        [table.iloc[i] for i in range(3)],
+        [table.iloc[[i]] for i in range(3)],
+        list(polars.DataFrame(rows).iter_rows(named=True)),
+    ]
+    prints = set()
+    for form in forms:
+        made = agent("linucb")
+        decisions = made.act_many(form) if len(form) else []
+        made.learn_many([one.id for one in decisions], [1.0, 0.0, 0.5])
+        prints.add(repr([made.pmf(row) for row in rows]) + repr(made.feature_names_))
+    assert len(prints) == 1
+
+
+@pytest.mark.parametrize(
+    "row", [[1, 2.5], (1.0, 2.5), np.array([1.0, 2.5]), np.array([1, 2.5], np.float32)]
+)
+def test_numbers_in_any_form_are_the_same_context(row):
+    made = agent("linucb")
+    made.learn(row, "sports", 1.0, 0.5)
+    assert made.feature_names_ == ["x0", "x1"]
+    assert made.pmf([1.0, 2.5]) == made.pmf(row)
+
+
+def test_new_columns_and_levels_may_appear_at_any_time():
+    made = agent("linucb")
+    for i in range(400):
+        context: dict[str, object] = {"hour": float(i % 24)}
+        if i > 150:
+            context["device"] = ["phone", "tablet"][i % 2]
+        if i > 300:
+            context["price"] = 100.0 + i % 7
+        decision = made.act(context)
+        made.learn(decision.id, float(i % 2 == 0))
+    names = made.feature_names_
+    assert names[0] == "hour"
+    assert {"device=phone", "device=tablet", "price", "price is present"} <= set(names)
+    # What came late has been learned: the even rounds were the phones'.
+    best = max(ACTIONS, key=lambda a: made.pmf({"hour": 3.0, "device": "phone"})[a])
+    assert made.pmf({"hour": 3.0, "device": "phone"})[best] > 0.9
+
+
+# -- rewards -----------------------------------------------------------------------------------
+
+
+def test_rewards_may_come_in_any_order_and_only_once():
+    made = agent()
+    decisions = [made.act({"hour": float(i)}) for i in range(5)]
+    assert made.n_pending_ == 5
+    assert made.learn(decisions[3].id, 1.0) is True
+    assert made.learn(decisions[0], 0.0) is True
+    before = made.fingerprint
+    assert made.learn(decisions[3].id, reward=1.0) is False
+    assert made.fingerprint == before
+    with pytest.raises(InputError, match="has the reward 1 already and now gets 0"):
+        made.learn(decisions[3].id, 0.0)
+    with pytest.raises(InputError, match=r"decision 'nobody' is not known.*full record"):
+        made.learn("nobody", 1.0)
+    assert made.fingerprint == before
+    assert (made.n_learned_, made.n_pending_) == (2, 3)
+
+
+def test_a_full_record_teaches_as_its_decision_would_have():
+    one, other = agent("linucb"), agent("linucb")
+    world = News(seed=5)
+    for _ in range(50):
+        context = world.reader()
+        decision = one.act(context)
+        reward = world.reward(context, decision.action)
+        one.learn(decision.id, reward)
+        other.learn(context, decision.action, reward, decision.probability)
+        assert one.pmf(context) == other.pmf(context)
+    assert one.n_learned_ == other.n_learned_ == 50
+
+
+def test_decisions_whose_time_is_over_teach_the_default_reward():
+    made = agent(timeout=10.0, default_reward=0.0)
+    first, second = made.act([1.0]), made.act([2.0])
+    assert made.give_up(now=time.time() + 5) == 0
+    made.learn(second.id, 1.0)
+    assert made.give_up(now=time.time() + 11) == 1
+    assert (made.n_learned_, made.n_pending_) == (2, 0)
+    assert made.learn(first.id, 0.0) is False
+    with pytest.raises(InputError, match="has the reward 0 already"):
+        made.learn(first.id, 1.0)
+
+
+def test_without_a_default_reward_they_teach_nothing():
+    made = agent(timeout=0.01)
+    late = made.act([1.0])
+    time.sleep(0.02)
+    made.act([1.0])
+    assert made.n_learned_ == 0
+    with pytest.raises(InputError, match="given up before its reward came"):
+        made.learn(late.id, 1.0)
+
+
+def test_waiting_decisions_are_bounded_and_one_warning_says_so():
+    made = agent(max_pending=10)
+    with pytest.warns(MeleeWarning, match="more than 10 decisions wait") as caught:
+        decisions = [made.act([float(i)]) for i in range(30)]
+    assert len(caught) == 1
+    assert made.n_pending_ == 10
+    assert made.learn(decisions[-1].id, 1.0) is True
+    with pytest.raises(InputError, match="given up"):
+        made.learn(decisions[15].id, 1.0)
+    with pytest.raises(InputError, match="is not known"):
+        made.learn(decisions[0].id, 1.0)  # the ids of the past are bounded too
+
+
+def test_rounds_are_logged_when_their_reward_is_known(tmp_path):
+    made = agent(log=tmp_path / "rounds.jsonl", timeout=60.0, default_reward=0.25)
+    one, two, three = (made.act({"hour": float(i), "tags": ["a"]}) for i in range(3))
+    made.learn(two.id, 1.0)
+    made.learn(one.id, 0.0)
+    made.learn({"hour": 5.0}, "science", 1.0, 0.5)
+    made.give_up(now=time.time() + 100)
+    made.learn(two.id, 1.0)  # once is enough
+    history = History.read(tmp_path / "rounds.jsonl")
+    assert [one.id for one in history] == [two.id, one.id, None, three.id]
+    assert history.rewards.tolist() == [1.0, 0.0, 1.0, 0.25]
+    assert history[0].pmf == two.pmf
+    assert history[0].context == {"hour": 1.0, "tags": ("a",)}
+    assert history[0].explorer == made.policy_
+
+
+def test_a_log_that_cannot_be_written_changes_nothing(tmp_path):
+    made = agent(log=tmp_path / "nowhere" / "rounds.jsonl")
+    decision = made.act([1.0])
+    before = made.fingerprint
+    with pytest.raises(melee.MeleeError, match=r"rounds\.jsonl"):
+        made.learn(decision.id, 1.0)
+    assert made.fingerprint == before
+
+
+def test_a_warm_start_from_a_log_is_as_good_as_having_lived_it(tmp_path):
+    made = Agent(ACTIONS, "uniform", log=tmp_path / "rounds.jsonl")
+    live(made, News(seed=6), 500)
+    history = History.read(tmp_path / "rounds.jsonl")
+    warm = agent("melee")
+    assert warm.learn_rounds(history) == 500
+    assert warm.learn_rounds(history) == 0  # known by their ids
+    cold = live(agent("melee"), News(seed=7), 150)
+    assert live(warm, News(seed=7), 150) > cold + 0.05
+
+
+# -- batches -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_batches_decide_and_learn_as_single_calls_do(spec):
+    world = News(seed=8)
+    contexts = [world.reader() for _ in range(330)]
+    single, many = agent(spec, half_life=70), agent(spec, half_life=70)
+    for start in range(0, 330, 33):
+        some = contexts[start : start + 33]
+        ones = [single.act(context) for context in some]
+        twos = many.act_many(some)
+        assert ones == twos
+        rewards = [world.reward(c, d.action) for c, d in zip(some, ones, strict=True)]
+        for decision, reward in zip(ones, rewards, strict=True):
+            single.learn(decision.id, reward)
+        assert many.learn_many([decision.id for decision in twos], rewards) == 33
+    context = {"age": 30, "device": "phone"}
+    assert single.pmf(context) == many.pmf(context)
+    assert single.n_learned_ == many.n_learned_ == 330
+    assert single.summary() == many.summary()
+
+
+def test_batches_of_numbers_and_full_records_are_as_single_calls():
+    rng = np.random.default_rng(0)
+    rows, rewards = rng.normal(size=(300, 5)), rng.random(300)
+    actions = [ACTIONS[i] for i in rng.integers(3, size=300)]
+    single, many = agent("linucb"), agent("linucb")
+    for row, action, reward in zip(rows, actions, rewards, strict=True):
+        single.learn(row, action, reward, 0.4)
+    assert many.learn_many(rows, actions, rewards, [0.4] * 300) == 300
+    assert single.fingerprint == many.fingerprint
+
+
+def test_a_batch_with_one_bad_entry_is_refused_as_a_whole():
+    made = agent()
+    decisions = made.act_many(np.zeros((3, 2)))
+    before = made.fingerprint
+    with pytest.raises(InputError, match="reward is 7"):
+        made.learn_many([one.id for one in decisions], [1.0, 7.0, 0.0])
+    with pytest.raises(InputError, match="is not known"):
+        made.learn_many([decisions[0].id, "nobody"], [1.0, 0.0])
+    with pytest.raises(InputError, match="2 rewards for 3 rounds"):
+        made.learn_many([one.id for one in decisions], [1.0, 0.0])
+    with pytest.raises(InputError, match="number 1 of the contexts"):
+        made.act_many([[1.0, 2.0], [np.nan, 2.0]])
+    assert made.fingerprint == before
+
+
+# -- actions -----------------------------------------------------------------------------------
+
+
+def test_labels_are_any_hashable_values():
+    labels = [("banner", 3), 7, None, "text", 2.5, frozenset({1})]
+    made = Agent(labels, "uniform")
+    seen = {made.act([1.0]).action for _ in range(200)}
+    assert seen == set(labels)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_only_open_actions_are_played_and_learned_from(spec):
+    made = agent(spec)
+    world = News(seed=9)
+    for i in range(80):
+        context = world.reader()
+        some = [["sports", "science"], ["politics"], ACTIONS][i % 3]
+        decision = made.act(context, actions=some)
+        assert set(decision.pmf) == set(some) == set(decision.actions)
+        assert decision.action in some
+        assert_allclose(sum(decision.probabilities), 1.0)
+        made.learn(decision.id, world.reward(context, decision.action))
+
+
+@pytest.mark.parametrize("n_before", [40, 700])
+@pytest.mark.parametrize("spec", ["melee", "epsilon-greedy:epsilon=0", "linucb", "squarecb"])
+def test_a_new_action_that_is_better_is_found(spec, n_before):
+    world = News(seed=10)
+    made = agent(spec)
+    live(made, world, n_before)
+    made.add_actions(["weather"])  # clicked 95 times in 100
+    live(made, world, 150)
+    shares = [made.pmf(world.reader())["weather"] for _ in range(40)]
+    assert np.mean(shares) > 0.7
+
+
+@pytest.mark.parametrize("n_before", [40, 700])
+def test_a_new_action_that_is_worse_is_soon_left_alone(n_before):
+    class Worse(News):
+        def chance(self, context, action):
+            return 0.05 if action == "weather" else super().chance(context, action)
+
+    world = Worse(seed=11)
+    made = Agent(ACTIONS)
+    live(made, world, n_before)
+    made.add_actions(["weather"])
+    live(made, world, 300)
+    plays = {label: n for label, n, _ in made.summary()}
+    assert 2 <= plays["weather"] < 40
+
+
+def test_a_removed_action_is_gone_and_its_late_reward_does_no_harm():
+    made = agent("linucb")
+    live(made, News(seed=12), 60)
+    decision = made.act({"device": "phone"}, actions=["sports"])
+    made.remove_actions(["sports"])
+    assert made.actions_ == ["politics", "science"]
+    before = made.pmf({"device": "phone"})
+    assert made.learn(decision.id, 1.0) is False
+    assert made.pmf({"device": "phone"}) == before
+    with pytest.raises(InputError, match="action 'sports' does not exist"):
+        made.act({"device": "phone"}, actions=["sports"])
+    made.add_actions(["sports"])
+    assert set(made.act({"device": "phone"}).pmf) == set(ACTIONS)
+
+
+def test_thousands_of_actions_work():
+    made = Agent(range(3000))
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        decision = made.act(rng.normal(size=4))
+        assert len(decision.pmf) == 3000
+        made.learn(decision.id, 1.0)
+    made.add_actions(range(3000, 3010))
+    made.remove_actions(range(100))
+    some = made.act(rng.normal(size=4), actions=[200, 2500, 3005])
+    assert some.action in (200, 2500, 3005)
+    assert len(made.actions_) == 2910
+
+
+# -- forgetting --------------------------------------------------------------------------------
+
+
+class Drifting:
+    """Which action is good depends on a number, and is turned around every 1,500 rounds."""
+
+    def __init__(self, seed):
+        self.rng, self.round = np.random.default_rng(seed), 0
+
+    def reader(self):
+        self.round += 1
+        return self.rng.normal(size=3)
+
+    def reward(self, context, action):
+        side = 1 if (self.round // 1500) % 2 == 0 else -1
+        good = ACTIONS.index(action) == (0 if context[0] * side > 0 else 1)
+        return float(self.rng.random() < (0.8 if good else 0.2))
+
+
+def test_forgetting_helps_in_a_drifting_world_and_its_absence_does_no_harm_in_a_calm_one():
+    def earned(world, n_rounds, half_life):
+        runs = [live(agent("melee", half_life=half_life), world(seed), n_rounds) for seed in (0, 1)]
+        return np.mean(runs)
+
+    assert earned(Drifting, 6000, half_life=300) > earned(Drifting, 6000, half_life=None) + 0.05
+    assert earned(News, 1200, half_life=None) > earned(News, 1200, half_life=300) - 0.01
+
+
+def test_an_agent_that_forgets_decides_as_one_that_lived_only_the_recent_rounds():
+    rng = np.random.default_rng(0)
+    rows, rewards = rng.normal(size=(500, 3)), rng.random(500)
+    forgetting = agent("linucb", half_life=100)
+    for i in range(500):
+        forgetting.learn(rows[i], ACTIONS[i % 3], rewards[i], 0.5)
+    recent = agent("linucb")
+    for i in range(400, 500):  # at 500 the older half of the last 200 has just been dropped
+        recent.learn(rows[i], ACTIONS[i % 3], rewards[i], 0.5)
+    for row in rng.normal(size=(10, 3)):
+        assert forgetting.pmf(row) == recent.pmf(row)
+
+
+# -- conventions -------------------------------------------------------------------------------
+
+
+def test_it_follows_scikit_learn_where_that_applies():
+    from sklearn.base import clone
+
+    made = agent("linucb", seed=3, half_life=50, floor=0.1)
+    live(made, News(seed=0), 20)
+    copy = clone(made)
+    assert copy.get_params() == made.get_params()
+    assert copy.n_learned_ == 0
+    assert set(made.get_params()) == set(inspect.signature(Agent).parameters)
+    assert clone(made).set_params(seed=4).seed == 4
+    with pytest.raises(InputError, match="has decided or learned already"):
+        made.set_params(seed=4)
+    with pytest.raises(InputError, match="unknown parameter 'alpha'"):
+        copy.set_params(alpha=1)
+
+
+def test_it_shows_itself_in_text_and_in_a_notebook():
+    made = Agent(["<b>", "plain"], "uniform")
+    decision = made.act([1.0], actions=["plain"])
+    made.learn(decision.id, 1.0)
+    assert "2 actions" in repr(made)
+    assert "1 rounds learned" in repr(made)
+    html = made._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert "<b>plain" not in html
+    assert "1.000" in html
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"actions": []}, "there are no actions"),
+        ({"actions": "abc"}, "expected a list of labels"),
+        ({"actions": ["a", "a"]}, "action 'a' is given twice"),
+        ({"actions": [[1]]}, "no label"),
+        ({"actions": [float("nan")]}, "no label"),
+        ({"floor": 2}, "floor is 2"),
+        ({"seed": -1}, "seed is -1"),
+        ({"half_life": 0}, "half_life is 0"),
+        ({"timeout": -1}, "timeout is -1"),
+        ({"default_reward": 3}, "reward is 3"),
+        ({"max_pending": 0}, "max_pending is 0"),
+        ({"max_features": 1.5}, "max_features is 1.5"),
+        ({"explorer": "linucp"}, "did you mean 'linucb'"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(settings, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Agent(**{"actions": ACTIONS, "explorer": "uniform", **settings})
+
+
+def test_warnings_are_ours_and_can_be_silenced():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MeleeWarning)
+        agent(floor=0.0)
