@@ -22,8 +22,7 @@ def teach(made, n_rounds, seed=0):
     rows = rng.normal(size=(n_rounds, made.n_features))
     actions = rng.integers(made.n_actions, size=n_rounds)
     rewards = (rows[:, 0] * (actions - 1) + rng.normal(size=n_rounds) > 0).astype(float)
-    made.learn(rows, actions, rewards, np.full(n_rounds, 0.5))
-    made.total_reward += rewards.sum()
+    made.learn(rows, actions, rewards, np.full(n_rounds, 0.5), rewards.tolist())
 
 
 def pmfs(made, rows, chosen=None):
@@ -52,9 +51,9 @@ def rounds(n, n_features, seed):
 def test_new_features_enter_a_ridge_exactly():
     early, late = rounds(300, 4, seed=1), rounds(60, 6, seed=2)
     made = model("linucb")
-    made.learn(*early, np.full(300, 0.5))
+    made.learn(*early, np.full(300, 0.5), early[2].tolist())
     made.resize(6, [0.0] * 6, np.arange(3), 3)
-    made.learn(*late, np.full(60, 0.5))
+    made.learn(*late, np.full(60, 0.5), late[2].tolist())
     (ridge,) = ridges(made.state)
     # The definition: the ridge that had always had the two new features, at zero.
     raw = np.vstack([np.hstack([early[0], np.zeros((300, 2))]), late[0]])

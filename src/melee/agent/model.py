@@ -87,13 +87,22 @@ class Model:
         self.some_closed = True
         self.state = self.explorer.among_some(self.state)
 
-    def learn(self, rows: Floats, actions: Ints, rewards: Floats, probabilities: Floats) -> None:
-        """Absorb rounds in order; `total_reward` is the caller's to keep."""
+    def learn(
+        self,
+        rows: Floats,
+        actions: Ints,
+        rewards: Floats,
+        probabilities: Floats,
+        earned: list[float],
+    ) -> None:
+        """Absorb rounds in order; `earned` are the rewards again, as a list."""
         first = self.n_learned
         self._learn(
             self.state, self._scaling, rows, first, self._rng, actions, rewards, probabilities
         )
-        self.n_learned += len(rows)
+        self.n_learned += len(earned)
+        for reward in earned:  # one by one: rounds learned singly give the same sum
+            self.total_reward += reward
 
     @property
     def axes(self) -> growth.Axes:

@@ -3,19 +3,10 @@
 from collections import OrderedDict
 from typing import NamedTuple
 
-from melee.arrays import Floats
+from melee.agent.knowledge import Encoded
 from melee.contexts import Context
 from melee.errors import InputError
 from melee.labels import Label
-
-
-class Lesson(NamedTuple):
-    """What a model learns from: a round, checked."""
-
-    context: Context
-    action: Label
-    reward: float
-    probability: float
 
 
 class Waiting(NamedTuple):
@@ -27,7 +18,7 @@ class Waiting(NamedTuple):
     time: float
     version: int
     pmf: dict[Label, float] | None
-    encoded: tuple[int, Floats] | None  # the context's row, and the revision of the map it is by
+    encoded: Encoded | None
 
 
 class Pending:
@@ -56,13 +47,17 @@ class Pending:
         if len(self.done) > self.limit:
             self.done.popitem(last=False)
 
-    def too_old(self, now: float, timeout: float | None) -> str | None:
-        """The id of the oldest decision if it has to be given up."""
-        if not self.waiting:
-            return None
-        id = next(iter(self.waiting))
-        late = timeout is not None and now - self.waiting[id].time > timeout
-        return id if late or len(self.waiting) > self.limit else None
+    def overdue(self, now: float, timeout: float | None) -> list[str]:
+        """The ids of decisions to be given up, oldest first: late, or too many."""
+        too_many = len(self.waiting) - self.limit
+        if timeout is None and too_many <= 0:
+            return []
+        over = []
+        for i, (id, one) in enumerate(self.waiting.items()):
+            if i >= too_many and (timeout is None or now - one.time <= timeout):
+                break
+            over.append(id)
+        return over
 
     def repeats(self, id: str, reward: float) -> bool:
         """Whether this reward was learned before; refuses another one, and unknown ids."""

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from melee.agent.file import LARGEST_FILE, pack, unpack
+from melee.agent.knowledge import Knowledge
 from melee.agent.model import Model
 from melee.agent.pending import Pending, Waiting
 from melee.artefact import write_atomically
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", bound="Agent")
 
-_COUNTERS = ("_n_acted", "_n_learned", "_n_given_up", "_version")
+_COUNTERS = ("_n_acted", "_n_given_up")
 _PLAIN = ("seed", "floor", "half_life", "timeout", "default_reward", "max_pending", "max_features")
 
 
@@ -51,7 +52,8 @@ def to_bytes(agent: "Agent") -> bytes:
     """Everything that an agent is."""
     arrays: list[npt.NDArray[Any]] = []
     models = []
-    for model in agent._models():
+    known = agent._knowledge
+    for model in known.models:
         about, parts = model.to_parts()
         models.append(about)
         arrays += parts
@@ -70,10 +72,12 @@ def to_bytes(agent: "Agent") -> bytes:
         "lineage": agent._lineage,
         "counters": {name: getattr(agent, name) for name in _COUNTERS},
         "warned_full": agent._warned_full,
-        "labels": [label_to_json(label) for label in agent._labels],
-        "plays": agent._plays,
-        "rewards": agent._rewards,
-        "features": agent._features.to_json(),
+        "labels": [label_to_json(label) for label in known.labels],
+        "plays": known.plays,
+        "rewards": known.rewards,
+        "n_learned": known.n_learned,
+        "version": known.version,
+        "features": known.features.to_json(),
         "models": models,
         "waiting": [[id, *_waiting_to_json(one)] for id, one in waiting.items()],
         "done": list(agent._pending.done.items()),
@@ -125,27 +129,35 @@ def _built(kind: type[A], about: Any, arrays: list[npt.NDArray[Any]]) -> A:
     agent.log = given["log"]
     agent._read_parameters()
     agent._lineage = str(about["lineage"])
-    agent._labels = tuple(check_label(label_from_json(label)) for label in about["labels"])
-    agent._index = {label: i for i, label in enumerate(agent._labels)}
-    agent._plays = [int(n) for n in about["plays"]]
-    agent._rewards = [float(r) for r in about["rewards"]]
-    n = len(agent._labels)
-    if not n or {len(agent._index), len(agent._plays), len(agent._rewards)} != {n}:
-        raise DataError("its actions do not fit together")
-    agent._features = FeatureMap.from_json(about["features"])
     for name in _COUNTERS:
         setattr(agent, name, int(about["counters"][name]))
-    agent._all_known = False
     agent._warned_full = about["warned_full"] is True
-    first, *rest = [
+    agent._knowledge = _knowledge(agent, about, arrays)
+    agent._pending = _pending(about, agent.max_pending, arrays)
+    if arrays:
+        raise DataError("it holds more than an agent has")
+    return agent
+
+
+def _knowledge(agent: "Agent", about: Any, arrays: list[npt.NDArray[Any]]) -> Knowledge:
+    known = Knowledge.__new__(Knowledge)
+    known.explorer, known.floor = agent._inside, agent._floor
+    known.seed, known.half_life = agent.seed, agent.half_life
+    labels = tuple(check_label(label_from_json(label)) for label in about["labels"])
+    plays, rewards = [int(n) for n in about["plays"]], [float(r) for r in about["rewards"]]
+    known.set_labels(labels, plays, rewards)
+    if not labels or {len(known.index), len(plays), len(rewards)} != {len(labels)}:
+        raise DataError("its actions do not fit together")
+    known.features = FeatureMap.from_json(about["features"])
+    known.n_learned, known.version = int(about["n_learned"]), int(about["version"])
+    known.model, *rest = [
         Model.from_parts(agent._inside, agent.seed, one, arrays) for one in about["models"]
     ]
-    agent._model, agent._young = first, rest[0] if rest else None
-    agent._pending = _pending(about, agent.max_pending, arrays)
-    if arrays or len(rest) > 1:
-        raise DataError("it holds more than an agent has")
-    agent._make_room()
-    return agent
+    known.young = rest[0] if rest else None
+    if len(rest) > 1 or any(one.n_features != known.features.n_features for one in known.models):
+        raise DataError("its models do not fit together")
+    known.make_room()
+    return known
 
 
 def _pending(about: Any, limit: int, arrays: list[npt.NDArray[Any]]) -> Pending:

@@ -1,0 +1,329 @@
+"""What an agent knows: its actions, its features, and the models that were learned of them."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from melee.agent.model import Model
+from melee.arrays import Floats, Ints
+from melee.contexts import Context
+from melee.errors import InputError
+from melee.explorers import Explorer
+from melee.features import FeatureMap
+from melee.labels import Label
+
+MAX_MODEL_BYTES = 2**31
+"""The size of a model beyond which no action is added to it."""
+
+Labels: TypeAlias = tuple[Label, ...]
+Encoded: TypeAlias = tuple[int, Floats]
+"""A context's row with nothing new in it, and the revision of the map that it is by."""
+
+
+class Lesson(NamedTuple):
+    """What a model learns from: a round, checked."""
+
+    context: Context
+    action: Label
+    reward: float
+    probability: float
+
+
+class Knowledge:
+    """Decides by what it has learned; changes only by learning, and by changes of the actions.
+
+    With a half-life there are two models. A young one starts each time that many rounds have been
+    learned; it takes over when it is one half-life old, and another one starts. So decisions are
+    by the last one to two half-lives of rounds.
+
+    Parameters
+    ----------
+    labels
+        Of the actions.
+    explorer, floor
+        How to explore, and the uniform exploration on top of it.
+    seed, half_life, max_features
+        As of the agent.
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        explorer: Explorer,
+        floor: float,
+        seed: int,
+        half_life: int | None,
+        max_features: int,
+    ) -> None:
+        self.explorer, self.floor, self.seed, self.half_life = explorer, floor, seed, half_life
+        self.features = FeatureMap(max_features)
+        self.n_learned = self.version = 0
+        self.set_labels(labels, [0] * len(labels), [0.0] * len(labels))
+        self.young: Model | None = None
+        self.model = self._new_model(0)
+        self.make_room()
+
+    def set_labels(self, labels: Labels, plays: list[int], rewards: list[float]) -> None:
+        """The actions there are, how often each was learned of, and what it earned in all."""
+        self.labels, self.plays, self.rewards = labels, plays, rewards
+        self.index = {label: i for i, label in enumerate(labels)}
+
+    def make_room(self) -> None:
+        """Memory for one round, so that single rounds need not ask for it."""
+        self._rows = np.zeros((1, self.features.n_features))
+        self._row = self._rows[0]
+        self._pmf = np.zeros((1, len(self.labels)))
+        self._draw, self._action = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self._reward, self._probability = np.zeros(1), np.zeros(1)
+
+    @property
+    def models(self) -> list[Model]:
+        """The one that decides, and the young one."""
+        return [self.model] if self.young is None else [self.model, self.young]
+
+    def number(self, label: Label) -> int:
+        """The number of an action."""
+        if label not in self.index:
+            some = ", ".join(f"{known!r:.40}" for known in self.labels[:10])
+            more = ", ..." if len(self.labels) > 10 else ""
+            raise InputError(
+                f"action {label!r:.60} does not exist: there are {len(self.labels)} actions, "
+                f"{some}{more}; add it with add_actions"
+            )
+        return self.index[label]
+
+    # -- deciding ---------------------------------------------------------------------------
+
+    def ready(self, context: Context, chosen: Ints | None) -> None:
+        """Be ready for contexts like this one, with only some actions open."""
+        self.features.expect(context)
+        if chosen is not None and not self.model.some_closed:
+            for model in self.models:
+                model.close_some()
+        if self.features.n_features != self.model.n_features:
+            self._take_in_features()
+
+    def decide(
+        self, context: Context, draw: int, chosen: Ints | None
+    ) -> tuple[Labels, list[float], int, Encoded | None]:
+        """The open actions, their probabilities, the number of the one drawn, and the row."""
+        encoded: Encoded | None = None
+        if isinstance(context, dict):
+            rows = self._rows
+            if self.features.encode(context, self._row):
+                encoded = (self.features.revision, rows.copy())
+        else:
+            rows = context.reshape(1, -1)
+        self._draw[0] = draw
+        if chosen is None:
+            self.model.act(rows, self._draw, self.floor, self._pmf, self._action)
+            return self.labels, self._pmf.tolist()[0], self._action.item(), encoded
+        labels, pmfs, drawn = self._play(rows, self._draw, chosen)
+        return labels, pmfs.tolist()[0], drawn.item(), encoded
+
+    def decide_many(
+        self, contexts: Sequence[Context], draws: Ints, chosen: Ints | None
+    ) -> tuple[Labels, list[list[float]], list[int]]:
+        """The open actions, and for every context their probabilities and the one drawn."""
+        if isinstance(contexts, np.ndarray):
+            rows = contexts
+        else:
+            rows = np.empty((len(contexts), self.features.n_features))
+            for row, context in zip(rows, contexts, strict=True):
+                self.features.encode(context, row)
+        labels, pmfs, drawn = self._play(rows, draws, chosen)
+        return labels, pmfs.tolist(), drawn.tolist()
+
+    def pmf(self, context: Context, chosen: Ints | None) -> dict[Label, float]:
+        """The probability of every open action; changes nothing."""
+        if self.features.width is None:  # nothing is known: all contexts are alike
+            rows = np.zeros((1, self.model.n_features))
+        else:
+            self.features.expect(context)
+            rows = np.empty((1, self.model.n_features))
+            self.features.encode(context, rows[0])
+        labels, pmfs, _ = self._play(rows, np.zeros(1, np.int64), chosen)
+        return dict(zip(labels, pmfs[0].tolist(), strict=True))
+
+    def _play(self, rows: Floats, draws: Ints, chosen: Ints | None) -> tuple[Labels, Floats, Ints]:
+        drawn = np.empty(len(rows), np.int64)
+        if chosen is None:
+            pmfs = np.empty((len(rows), len(self.labels)))
+            self.model.act(rows, draws, self.floor, pmfs, drawn)
+            return self.labels, pmfs, drawn
+        pmfs = np.empty((len(rows), len(chosen)))
+        self.model.act_among(rows, draws, self.floor, pmfs, drawn, chosen)
+        return tuple(self.labels[i] for i in chosen), pmfs, drawn
+
+    # -- learning ---------------------------------------------------------------------------
+
+    def learn_one(
+        self,
+        context: Context,
+        label: Label,
+        reward: float,
+        probability: float,
+        encoded: Encoded | None = None,
+    ) -> bool:
+        """Learn a round; False if its action is gone. What `learn` does, with less ado."""
+        number = self.index.get(label)
+        if number is None:
+            return False
+        if encoded is not None and encoded[0] == self.features.revision:
+            rows = encoded[1]
+            self.features.n_learned += 1
+        else:
+            self.features.learn(context)
+            if self.features.n_features != self.model.n_features:
+                self._take_in_features()
+            rows = self._rows
+            self.features.encode(context, self._row)
+        self._action[0] = number
+        self._reward[0] = reward
+        self._probability[0] = probability
+        self._learn_rows(rows, self._action, self._reward, self._probability, [number], [reward])
+        if self.half_life is not None and self._rounds_until_turn() == self.half_life:
+            self._turn()
+        return True
+
+    def learn(self, lessons: Sequence[Lesson]) -> int:
+        """Learn rounds in order; returns how many of their actions exist.
+
+        They go through the kernels together, but for where a context brings new features or a
+        generation ends.
+        """
+        known = [one for one in lessons if one.action in self.index]
+        if self.features.n_features != self.model.n_features:
+            self._take_in_features()
+        features, first = self.features, 0
+        rows = np.empty((len(known), features.n_features))
+        numbers = [self.index[one.action] for one in known]
+        earned = [one.reward for one in known]
+        actions, rewards = np.array(numbers, np.int64), np.array(earned)
+        probabilities = np.array([one.probability for one in known])
+
+        def learn_until(end: int) -> None:
+            some = slice(first, end)
+            self._learn_rows(
+                rows[some],
+                actions[some],
+                rewards[some],
+                probabilities[some],
+                numbers[some],
+                earned[some],
+            )
+
+        for i, one in enumerate(known):
+            features.learn(one.context)
+            if features.n_features != rows.shape[1]:
+                learn_until(i)
+                first = i
+                self._take_in_features()
+                rows = np.empty((len(known), features.n_features))
+            features.encode(one.context, rows[i])
+            if i - first + 1 == self._rounds_until_turn():
+                learn_until(i + 1)
+                first = i + 1
+                self._turn()
+        learn_until(len(known))
+        return len(known)
+
+    def _learn_rows(
+        self,
+        rows: Floats,
+        actions: Ints,
+        rewards: Floats,
+        probabilities: Floats,
+        numbers: list[int],
+        earned: list[float],
+    ) -> None:
+        """Have the models learn rows; the last two hold the same as two of the arrays."""
+        self.model.learn(rows, actions, rewards, probabilities, earned)
+        if self.young is not None:
+            self.young.learn(rows, actions, rewards, probabilities, earned)
+        for number, reward in zip(numbers, earned, strict=True):
+            self.plays[number] += 1
+            self.rewards[number] += reward
+        self.n_learned += len(numbers)
+        self.version += len(numbers)
+
+    def _rounds_until_turn(self) -> int:
+        """How many rounds may be learned before a generation ends."""
+        if self.half_life is None:
+            return 2**62
+        return self.half_life - self.models[-1].n_learned % self.half_life
+
+    def _turn(self) -> None:
+        """Start a young model; the one before takes over, being one half-life old."""
+        if self.young is not None:
+            self.model = self.young
+        self.young = self._new_model(self.model.generation + 1)
+        if self.model.some_closed:
+            self.young.close_some()
+
+    def _new_model(self, generation: int) -> Model:
+        sizes = self.features.n_features, len(self.labels)
+        return Model(self.explorer, self.seed, generation, *sizes)
+
+    # -- growing ----------------------------------------------------------------------------
+
+    def _take_in_features(self) -> None:
+        same = np.arange(len(self.labels))
+        for model in self.models:
+            model.resize(self.features.n_features, self.features.filled, same, len(self.labels))
+        self.make_room()
+
+    def add(self, labels: Sequence[Label]) -> None:
+        """Take in new actions."""
+        known = [label for label in labels if label in self.index]
+        if known:
+            raise InputError(f"action {known[0]!r:.60} exists already; add only new ones")
+        n = len(self.labels)
+        size = self.model.state.block.nbytes / n * (n + len(labels))
+        if size > MAX_MODEL_BYTES:
+            raise InputError(
+                f"{n + len(labels)} actions with {self.features.n_features} features would take "
+                f"{size / 2**30:.1f} GiB; use fewer, or an agent with all of them from the start, "
+                "whose model is then a smaller one"
+            )
+        if labels:
+            self._change((*self.labels, *labels), np.arange(n))
+
+    def remove(self, labels: Sequence[Label]) -> None:
+        """Let actions go, and what was learned about them."""
+        gone = {self.number(label) for label in labels}
+        if len(gone) == len(self.labels):
+            raise InputError("no action would be left; expected at least one to stay")
+        if gone:
+            stays = [i for i in range(len(self.labels)) if i not in gone]
+            kept = np.full(len(self.labels), -1)
+            kept[stays] = np.arange(len(stays))
+            self._change(tuple(self.labels[i] for i in stays), kept)
+
+    def _change(self, labels: Labels, kept: Ints) -> None:
+        for model in self.models:
+            model.resize(self.features.n_features, self.features.filled, kept, len(labels))
+        plays = dict(zip(self.labels, self.plays, strict=True))
+        rewards = dict(zip(self.labels, self.rewards, strict=True))
+        self.set_labels(
+            labels,
+            [plays.get(label, 0) for label in labels],
+            [rewards.get(label, 0.0) for label in labels],
+        )
+        self.version += 1
+        self.make_room()
+
+    def summary(self) -> list[tuple[Label, int, float]]:
+        """Every action with the rounds learned about it and their average reward."""
+        averages = [r / max(n, 1) for n, r in zip(self.plays, self.rewards, strict=True)]
+        return list(zip(self.labels, self.plays, averages, strict=True))
+
+    def diagnostics(self, explorer: Explorer) -> dict[str, Any]:
+        """Counts, and what the explorer says of itself."""
+        return {
+            "learned": self.n_learned,
+            "features": self.features.n_features,
+            "average reward": self.model.average_reward,
+            **explorer.diagnostics(self.model.state),
+        }
