@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from melee.agent import Agent, Decision
     from melee.bandit import Bandit, Choice
     from melee.datasets import load_suite, read_table, rectangles
-    from melee.errors import DataError, InputError, MeleeError
+    from melee.errors import DataError, InputError, MeleeError, MeleeWarning
+    from melee.evaluation import evaluate, examine
     from melee.explorers import EXPLORERS, parse
+    from melee.history import History, Round
     from melee.loop import Run, simulate
     from melee.preparation import Prepared, prepare
     from melee.task import Task
@@ -29,12 +31,17 @@ __all__ = [
     "Choice",
     "DataError",
     "Decision",
+    "History",
     "InputError",
     "MeleeError",
+    "MeleeWarning",
     "Prepared",
+    "Round",
     "Run",
     "Task",
     "__version__",
+    "evaluate",
+    "examine",
     "load_suite",
     "parse",
     "prepare",
@@ -46,8 +53,10 @@ __all__ = [
 _HOMES = {
     "melee.agent": ["Agent", "Decision"],
     "melee.datasets": ["load_suite", "read_table", "rectangles"],
-    "melee.errors": ["DataError", "InputError", "MeleeError"],
+    "melee.errors": ["DataError", "InputError", "MeleeError", "MeleeWarning"],
+    "melee.evaluation": ["evaluate", "examine"],
     "melee.explorers": ["EXPLORERS", "parse"],
+    "melee.history": ["History", "Round"],
     "melee.bandit": ["Bandit", "Choice"],
     "melee.loop": ["Run", "simulate"],
     "melee.preparation": ["Prepared", "prepare"],

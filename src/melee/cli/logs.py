@@ -1,0 +1,162 @@
+"""Commands for logs: doctor, which looks for faults, and evaluate, which judges explorers."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from melee.cli.app import app, check_format, out, say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from melee.errors import MeleeError
+    from melee.evaluation import Estimate, Evaluation
+
+DEFAULT_EXPLORERS = "melee,linucb,epsilon-greedy:epsilon=0.05,uniform"
+
+LogFile = Annotated[Path, typer.Argument(metavar="LOG", help="A log: .jsonl, .parquet or .dsjson.")]
+_COLORS = {"ok": "green", "warning": "yellow", "error": "red"}
+
+
+@app.command()
+def doctor(
+    log: LogFile,
+    format: Annotated[str, typer.Option(help="table or json.")] = "table",  # noqa: A002
+) -> None:
+    """Look for faults in a log; exits with 1 if there are errors."""
+    check_format(format, "table", "json")
+    from melee.evaluation import examine
+    from melee.history import History
+
+    history = History.read(log, strict=False)
+    findings = examine(history)
+    if format == "json":
+        print(json.dumps([finding._asdict() for finding in findings], indent=2))
+    else:
+        table = Table(show_lines=any(finding.level != "ok" for finding in findings))
+        table.add_column("check", no_wrap=True)
+        table.add_column("", no_wrap=True)
+        table.add_column("found, and what to do", overflow="fold")
+        for level, check, found, advice in findings:
+            text = Text(found if not advice else f"{found}\n→ {advice}")
+            table.add_row(check, Text(level, style=_COLORS[level]), text)
+        out.print(table)
+        n = {level: sum(one.level == level for one in findings) for level in ("error", "warning")}
+        out.print(
+            f"{log}: {len(history):,} rounds, {n['error']} errors, {n['warning']} warnings",
+            highlight=False,
+            markup=False,
+        )
+    if any(finding.level == "error" for finding in findings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def evaluate(
+    log: LogFile,
+    explorers: Annotated[str, typer.Option(help="SPECs, separated by commas.")] = DEFAULT_EXPLORERS,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Of the explorers.")] = 0,
+    format: Annotated[str, typer.Option(help="table, csv or json.")] = "table",  # noqa: A002
+) -> None:
+    """Estimate what explorers would have earned, from a log of any policy with probabilities."""
+    check_format(format, "table", "csv", "json")
+    from melee.errors import InputError
+    from melee.evaluation import compare
+    from melee.explorers import parse
+    from melee.history import History
+
+    specs = [spec.strip() for spec in explorers.split(",") if spec.strip()]
+    if not specs:
+        raise InputError("--explorers names none; expected SPECs, separated by commas")
+    for spec in specs:
+        parse(spec)
+    found = compare(History.read(log), specs, confidence=confidence, seed=seed)
+    evaluated = [one for one in found.values() if not isinstance(one, Exception)]
+    if not evaluated:
+        reason = next(iter(found.values()))
+        raise InputError(f"{log}: {reason}")
+    rows = [_logged(evaluated[0]), *(_row(spec, one) for spec, one in found.items())]
+    if format == "json":
+        print(json.dumps(rows, indent=2))
+    elif format == "csv":
+        writer = csv.DictWriter(sys.stdout, list(_EMPTY), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({**row, "warnings": " | ".join(row["warnings"])} for row in rows)
+    else:
+        _show(rows, confidence)
+
+
+_ESTIMATORS = ("dr", "snips", "ips", "dm")
+_EMPTY: dict[str, Any] = {
+    "policy": "",
+    **{f"{name}{end}": None for name in _ESTIMATORS for end in ("", "_low", "_high")},
+    "effective_sample_size": None,
+    "n_rounds": None,
+    "warnings": [],
+    "refused": None,
+}
+
+
+def _row(spec: str, found: "Evaluation | MeleeError") -> dict[str, Any]:
+    """One explorer's numbers by column, or the reason why there are none."""
+    if isinstance(found, Exception):
+        return {**_EMPTY, "policy": spec, "refused": str(found)}
+    return {
+        **_EMPTY,
+        "policy": spec,
+        **_columns(found.estimates),
+        "effective_sample_size": found.effective_sample_size,
+        "n_rounds": found.n_rounds,
+        "warnings": list(found.warnings),
+    }
+
+
+def _logged(found: "Evaluation") -> dict[str, Any]:
+    """The log's own mean reward: all its weights are 1, so the weighted estimates are the mean."""
+    same = dict.fromkeys(("dr", "snips", "ips"), found.logged)
+    n = found.n_rounds
+    own = {"policy": "logged", "effective_sample_size": float(n), "n_rounds": n}
+    return {**_EMPTY, **own, **_columns(same)}
+
+
+def _columns(estimates: "Mapping[str, Estimate]") -> dict[str, float]:
+    columns: dict[str, float] = {}
+    for name, (_, value, low, high) in estimates.items():
+        columns |= {name: value, f"{name}_low": low, f"{name}_high": high}
+    return columns
+
+
+def _show(rows: list[dict[str, Any]], confidence: float) -> None:
+    table = Table(
+        caption=f"Mean rewards with {confidence:.4g} confidence intervals; logged is what the log "
+        "earned. Look at dr first; dm is only as good as its model. ESS, the effective "
+        "sample size: how many rounds of the policy itself would tell as much.",
+        caption_justify="left",
+    )
+    table.add_column("policy", overflow="fold")
+    for name in _ESTIMATORS:
+        table.add_column(name, justify="right", min_width=11)
+    table.add_column("ESS", justify="right")
+    for row in rows:
+        cells = [
+            "–"
+            if row[name] is None
+            else f"{row[name]:.3f}\n{row[f'{name}_low']:.3f}–{row[f'{name}_high']:.3f}"
+            for name in _ESTIMATORS
+        ]
+        effective = row["effective_sample_size"]
+        shown = "refused" if row["refused"] else f"{effective:,.0f}"
+        table.add_row(*map(Text, [row["policy"], *cells, shown]))
+    out.print(table)
+    for row in rows:
+        for sentence in row["warnings"]:
+            say(f"{row['policy']}: {sentence}")
+        if row["refused"]:
+            say(f"{row['policy']} is refused: {row['refused']}")

@@ -1,0 +1,17 @@
+"""What a log can tell: how good a policy would have been, and whether the log can be trusted."""
+
+from melee.evaluation.doctor import examine
+from melee.evaluation.estimates import Estimate, effective_sample_size
+from melee.evaluation.evaluate import ESTIMATORS, Evaluation, compare, evaluate
+from melee.evaluation.findings import Finding
+
+__all__ = [
+    "ESTIMATORS",
+    "Estimate",
+    "Evaluation",
+    "Finding",
+    "compare",
+    "effective_sample_size",
+    "evaluate",
+    "examine",
+]

@@ -1,0 +1,294 @@
+"""Checks of a log's contexts: values, scales, levels, and whether they change with time."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from melee.arrays import Floats, Ints
+from melee.contexts import Context
+from melee.evaluation.findings import LEVEL, Fault, listed
+
+SCALES = 1e6
+"""Times by which the sizes of columns may differ."""
+FAR = 20.0
+"""Robust deviations from the median beyond which a value is an outlier."""
+RARE = 0.05
+"""Share of rounds below which a column is rarely present."""
+MANY_LEVELS = 100
+"""Levels beyond which a column takes the room of the others."""
+SHIFT = 0.1
+"""Distance between halves of a log (of distribution functions) that is worth a warning."""
+_SAMPLE = 20_000
+"""Rounds of each half that are compared."""
+
+
+class Column(NamedTuple):
+    """The values of one name, or of one position in rows of numbers."""
+
+    name: str
+    numbers: Floats
+    number_rows: Ints
+    levels: list[str]
+    level_rows: list[int]
+    """A round with a group of texts has several entries, or none for an empty group."""
+    present: Ints
+    """Rounds in which the column has a value."""
+
+
+def read_columns(contexts: Sequence[Context]) -> list[Column]:
+    """All columns of the contexts, by name; contexts are all named or all of one width."""
+    if not isinstance(contexts[0], dict):
+        rows = np.array(contexts)
+        every = np.arange(len(rows))
+        return [Column(f"x{i}", rows[:, i], every, [], [], every) for i in range(rows.shape[1])]
+    numbers: dict[str, tuple[list[float], list[int]]] = {}
+    texts: dict[str, tuple[list[str], list[int]]] = {}
+    present: dict[str, list[int]] = {}
+    for i, context in enumerate(contexts):
+        assert isinstance(context, dict)
+        for name, value in context.items():
+            if value is None:
+                continue
+            present.setdefault(name, []).append(i)
+            if isinstance(value, float):
+                values, where = numbers.setdefault(name, ([], []))
+                values.append(value)
+                where.append(i)
+            else:
+                levels, at = texts.setdefault(name, ([], []))
+                for level in (value,) if isinstance(value, str) else value:
+                    levels.append(level)
+                    at.append(i)
+    return [
+        Column(
+            name,
+            np.array(numbers[name][0] if name in numbers else [], dtype=np.float64),
+            np.array(numbers[name][1] if name in numbers else [], dtype=np.int64),
+            *texts.get(name, ([], [])),
+            np.array(rows, dtype=np.int64),
+        )
+        for name, rows in present.items()
+    ]
+
+
+def kinds(contexts: Sequence[Context]) -> Iterator[Fault]:
+    """Contexts of more than one kind, so that no agent could learn from all."""
+    found = Counter("named" if isinstance(c, dict) else f"{len(c)} numbers" for c in contexts)
+    if len(found) > 1:
+        (usual, _), *others = found.most_common()
+        n_others = sum(n for _, n in others)
+        yield Fault(
+            "error",
+            f"{n_others:,} contexts are not as the others are ({others[0][0]}, not {usual})",
+            "use names and values in every round, or the same number of numbers; split the log "
+            "where the contexts changed",
+        )
+
+
+def not_finite(columns: Sequence[Column], n: int) -> Iterator[Fault]:
+    """NaN and infinite numbers."""
+    bad = {one.name: int((~np.isfinite(one.numbers)).sum()) for one in columns}
+    names = [f"{name} ({count:,} rounds)" for name, count in bad.items() if count]
+    if names:
+        yield Fault(
+            "error",
+            f"NaN or infinite numbers in {listed(names)}",
+            "give None under a name where a value is missing; in rows of numbers, put a number in "
+            "its place",
+        )
+
+
+def mixed(columns: Sequence[Column], n: int) -> Iterator[Fault]:
+    """Columns with numbers in some rounds and texts in others."""
+    names = [
+        f"{one.name} ({len(one.numbers):,} numbers, {len(set(one.level_rows)):,} texts)"
+        for one in columns
+        if len(one.numbers) and len(one.levels)
+    ]
+    if names:
+        yield Fault(
+            "warning",
+            f"both numbers and texts in {listed(names)}",
+            "log one type per name; a number that arrives as a text is taken for a category",
+        )
+
+
+def constant(columns: Sequence[Column], n: int) -> Iterator[Fault]:
+    """Columns that say the same in every round. A column of ones is an intercept: no fault."""
+    names = []
+    for one in columns:
+        if len(one.present) < n:
+            continue
+        if len(one.numbers) == n:
+            same = bool((one.numbers == one.numbers[0]).all()) and one.numbers[0] != 1.0
+        else:
+            same = len(one.numbers) == 0 and len(one.levels) == n and len(set(one.levels)) == 1
+        if same:
+            names.append(one.name)
+    if names:
+        yield Fault(
+            "warning",
+            f"the same value in every round: {listed(names)}",
+            "leave them out, or find out why they do not vary; a broken join often looks like this",
+        )
+
+
+def rarely_present(columns: Sequence[Column], n: int) -> Iterator[Fault]:
+    """Columns that most rounds lack."""
+    names = [
+        f"{one.name} ({len(one.present):,} rounds)"
+        for one in columns
+        if len(one.present) < RARE * n
+    ]
+    if names:
+        yield Fault(
+            "warning",
+            f"in less than {RARE:.0%} of {n:,} rounds: {listed(names)}",
+            "check the spelling of the names and whether the field is still sent; little can be "
+            "learned from them",
+        )
+
+
+def scale(columns: Sequence[Column], n: int) -> Iterator[Fault]:
+    """Columns of sizes that differ by more than a million."""
+    sizes = {}
+    for one in columns:
+        size = np.abs(one.numbers[np.isfinite(one.numbers) & (one.numbers != 0.0)])
+        if len(size):
+            sizes[one.name] = float(np.median(size))
+    if not sizes:
+        return
+    small, large = min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)
+    if sizes[large] > SCALES * sizes[small]:
+        yield Fault(
+            "warning",
+            f"{large} is typically {sizes[large]:.3g} and {small} {sizes[small]:.3g}",
+            "measure them in units of like size; take logarithms of counts and amounts",
+        )
+
+
+def outliers(columns: Sequence[Column], n: int) -> Iterator[Fault]:
+    """Numbers further from the median than chance could put them."""
+    names = []
+    for one in columns:
+        values = one.numbers[np.isfinite(one.numbers)]
+        if len(values) < 20:
+            continue
+        away = np.abs(values - np.median(values))
+        # The median deviation is 0 if most values are equal; the mean one is not, unless all are.
+        deviation = 1.4826 * float(np.median(away)) or float(away.mean())
+        n_far = int((away > FAR * deviation).sum()) if deviation > 0.0 else 0
+        # Where values are rarely not 0, as in counts, few are far from it by nature.
+        if n_far > 0 and (np.median(away) > 0.0 or away.max() > 100.0 * deviation):
+            furthest = values[away.argmax()]
+            names.append(f"{one.name} ({n_far:,} values, such as {furthest:.3g})")
+    if names:
+        yield Fault(
+            "warning",
+            f"values more than {FAR:.0f} robust deviations from the median: {listed(names)}",
+            "look for wrong units and placeholders such as -999 (log them as missing); take "
+            "logarithms of amounts",
+        )
+
+
+def many_levels(columns: Sequence[Column], n: int) -> Iterator[Fault]:
+    """Texts that hardly ever occur twice, or are too many to be learned apart."""
+    ids, many = [], []
+    for one in columns:
+        n_levels = len(set(one.levels))
+        if n_levels > 20 and n_levels > 0.5 * len(one.levels):
+            ids.append(f"{one.name} ({n_levels:,} different texts in {len(one.levels):,})")
+        elif n_levels > MANY_LEVELS:
+            many.append(f"{one.name} ({n_levels:,})")
+    if ids:
+        yield Fault(
+            "warning",
+            f"texts that identify single rounds: {listed(ids)}",
+            "leave ids out of contexts; nothing learned from one round helps in the next",
+        )
+    if many:
+        yield Fault(
+            "warning",
+            f"more than {MANY_LEVELS} levels: {listed(many)}",
+            "group rare levels, or describe them by features of their own",
+        )
+
+
+def drift(columns: Sequence[Column], n: int) -> Iterator[Fault]:
+    """Columns distributed otherwise in the second half of the log than in the first."""
+    if n < 40:
+        return
+    names = []
+    threshold = LEVEL / (2 * max(len(columns), 1))
+    for one in columns:
+        found = [_numbers_shift(one, n), _levels_shift(one, n)]
+        if any(p < threshold and distance > SHIFT for distance, p in found):
+            names.append(f"{one.name} (by {max(distance for distance, _ in found):.0%})")
+    if names:
+        yield Fault(
+            "warning",
+            f"other values in the second half of the log than in the first: {listed(names)}",
+            "find out what changed; evaluate on the recent part, whose contexts are like those "
+            "to come",
+        )
+
+
+def _numbers_shift(column: Column, n: int) -> tuple[float, float]:
+    """The Kolmogorov-Smirnov distance of the halves, and its p-value."""
+    usable = np.isfinite(column.numbers)
+    late = column.number_rows[usable] >= n // 2
+    values = column.numbers[usable]
+    first, second = _thinned(values[~late]), _thinned(values[late])
+    if min(len(first), len(second)) < 20:
+        return 0.0, 1.0
+    every = np.unique(np.concatenate([first, second]))
+    below = [np.searchsorted(np.sort(x), every, "right") / len(x) for x in (first, second)]
+    distance = float(np.abs(below[0] - below[1]).max())
+    pairs = len(first) * len(second) / (len(first) + len(second))
+    return distance, float(special.kolmogorov(distance * np.sqrt(pairs)))
+
+
+def _levels_shift(column: Column, n: int) -> tuple[float, float]:
+    """The distance of the halves' shares of levels, and the p-value of a chi-square test.
+
+    Being a number and being missing count as levels. Groups of texts: presence only, since
+    texts of one round do not vary independently.
+    """
+    level = np.full(n, "(missing)", dtype=object)
+    level[column.present] = "(present)"
+    if len(set(column.level_rows)) == len(column.level_rows):
+        level[column.level_rows] = column.levels
+    counts = [Counter(half) for half in (level[: n // 2].tolist(), level[n // 2 :].tolist())]
+    total = counts[0] + counts[1]
+    common = [name for name, count in total.most_common(50) if count >= 20]
+    table = np.array([[half[name] for name in common] for half in counts], dtype=np.float64)
+    rest = np.array([n // 2, n - n // 2]) - table.sum(axis=1)
+    if rest.sum() >= 20:
+        table = np.column_stack([table, rest])
+    if table.shape[1] < 2:
+        return 0.0, 1.0
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    chi_square = ((table - expected) ** 2 / expected).sum()
+    shares = table / table.sum(axis=1, keepdims=True)
+    distance = 0.5 * float(np.abs(shares[0] - shares[1]).sum())
+    return distance, float(special.chdtrc(table.shape[1] - 1, chi_square))
+
+
+def _thinned(values: Floats) -> Floats:
+    return values[:: 1 + len(values) // _SAMPLE]
+
+
+CHECKS: dict[str, tuple[Callable[[Sequence[Column], int], Iterator[Fault]], str]] = {
+    "numbers": (not_finite, "every number is finite"),
+    "types": (mixed, "every column has one type"),
+    "constant columns": (constant, "every column varies"),
+    "rare columns": (rarely_present, "every column is present often enough"),
+    "scales": (scale, "columns are of like size"),
+    "outliers": (outliers, "no value is far from all others"),
+    "levels": (many_levels, "no column has too many levels"),
+    "drift of contexts": (drift, "both halves of the log have contexts alike"),
+}
+"""The checks of columns by name, each with what it says when all is well."""

@@ -1,0 +1,515 @@
+"""Evaluate a policy on a log of another one, or say why the log cannot answer.
+
+An estimate is worth something only where the log tried what the policy would do. So the log is
+questioned first, and where it has no answer the policy is refused, with the reasons and what to
+log in future. A number that looks like an answer and is none would be worse than no number.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from melee.arrays import Floats, Ints
+from melee.contexts import Context
+from melee.errors import InputError, MeleeError, unknown, whole_number
+from melee.evaluation import estimates
+from melee.evaluation.estimates import Estimate
+from melee.evaluation.reward_model import predict_rewards
+from melee.history import check_round
+from melee.labels import Label
+
+if TYPE_CHECKING:
+    from melee.agent import Agent
+    from melee.history import History, Round
+
+Policy: TypeAlias = "Agent | str | Callable[[Context], Any]"
+
+ESTIMATORS = ("dr", "snips", "ips", "dm")
+"""Those that one should look at first, first."""
+MIN_ROUNDS = 20
+MIN_EFFECTIVE = 10.0
+"""Effective sample size below which intervals no longer hold what they promise."""
+FEW_EFFECTIVE = 50.0
+"""Effective sample size below which a warning reminds of how little that is."""
+UNSUPPORTED = 0.01
+"""Share of a policy's choices that the log may lack."""
+_CERTAINTY = 0.9999
+"""Of the interval around the mean weight that has to reach 1."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """What a log says about a policy.
+
+    Attributes
+    ----------
+    policy
+        Its SPEC or name.
+    estimates
+        By name (`dr`, `snips`, `ips`, `dm`), each with `value`, `low` and `high`.
+    logged
+        The mean reward of the log itself.
+    effective_sample_size
+        How many rounds of the policy itself would tell as much as this log does; 0 where its
+        probabilities cannot be used.
+    warnings
+        Sentences that should be read before the numbers are used.
+    """
+
+    policy: str
+    n_rounds: int
+    confidence: float
+    estimates: dict[str, Estimate]
+    logged: Estimate
+    effective_sample_size: float
+    warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.policy} on {self.n_rounds:,} logged rounds; "
+            f"effective sample size {self.effective_sample_size:,.0f}",
+            *(f"  {one.name:7}{one}" for one in [*self.estimates.values(), self.logged]),
+            f"mean rewards with {self.confidence:.4g} confidence intervals",
+            *(f"warning: {warning}" for warning in self.warnings),
+        ]
+        return "\n".join(lines)
+
+
+def evaluate(
+    history: "History",
+    policy: Policy,
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+    estimators: Sequence[str] = ESTIMATORS,
+) -> Evaluation:
+    """Estimate the mean reward that a policy would have earned in the logged rounds.
+
+    Look at `dr` first: it needs only that the logged probabilities are right, and a good model of
+    rewards makes it precise. `ips` and `snips` do without a model. `dm` is the model alone; if it
+    disagrees with the others, it is wrong.
+
+    Refuses, with the reasons, where the log cannot answer: too few rounds, rewards or
+    probabilities that cannot be, no exploration, actions that the policy wants and the log never
+    tried, weights that do not average 1, or an effective sample size below 10.
+
+    Parameters
+    ----------
+    history
+        The log.
+    policy
+        - An `Agent`: as it is, without learning. It has to come from other rounds than these: of
+          an agent that learned from this very log, the estimate is too good.
+        - A function from a context to an action, or to a dict of actions' probabilities.
+        - An explorer's SPEC, such as "linucb:alpha=0.2": a fresh agent goes along the log. In each
+          round its probabilities are noted, then it learns what was logged. The estimate is of
+          the policies it went through, on average. That is not quite what it would earn live: it
+          learns here from the actions that the log chose, not from its own.
+    confidence
+        Of the intervals.
+    seed
+        Of the fresh agent of a SPEC.
+    estimators
+        Which ones to compute. `("dm",)` alone asks only the model, and is the one question that
+        does not need a log that explored; it comes with a warning.
+
+    Examples
+    --------
+    >>> from melee.history import History, Round
+    >>> rng = np.random.default_rng(0)
+    >>> rounds = []
+    >>> for _ in range(500):
+    ...     device, action = str(rng.choice(["phone", "desk"])), str(rng.choice(["a", "b"]))
+    ...     reward = float(rng.random() < (0.8 if (device == "phone") == (action == "a") else 0.2))
+    ...     rounds.append(Round({"device": device}, action, reward, probability=0.5))
+    >>> found = evaluate(
+    ...     History(rounds), lambda context: "a" if context["device"] == "phone" else "b"
+    ... )
+    >>> 0.7 < found.estimates["dr"].low < 0.8 < found.estimates["dr"].high < 0.9
+    True
+    """
+    log = Log(history)
+    _check_estimators(estimators)
+    _check_confidence(confidence)
+    return _evaluate(
+        log, policy, _name(policy), confidence, whole_number("seed", seed, 0), estimators
+    )
+
+
+def compare(
+    history: "History",
+    policies: Mapping[str, Policy] | Iterable[str],
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+    estimators: Sequence[str] = ESTIMATORS,
+) -> dict[str, Evaluation | MeleeError]:
+    """Evaluate several policies on one log; a refused one has its error in place of numbers.
+
+    As many calls of `evaluate`, except that the model of rewards is learned once.
+
+    Parameters
+    ----------
+    policies
+        By name, or the SPECs of explorers.
+
+    Examples
+    --------
+    >>> from melee.history import History, Round
+    >>> rounds = [Round([float(i % 5)], "ab"[i % 2], i % 2, 0.5) for i in range(100)]
+    >>> policies = {"always b": lambda context: "b", "always c": lambda context: "c"}
+    >>> for name, found in compare(History(rounds), policies, estimators=["snips"]).items():
+    ...     print(found if isinstance(found, Exception) else found.estimates["snips"])
+    1.0000 [0.9417, 1.0000]
+    this log cannot evaluate always c: 100.0% of the policy's choices are actions that the log ...
+    """
+    log = Log(history)
+    _check_estimators(estimators)
+    _check_confidence(confidence)
+    seed = whole_number("seed", seed, 0)
+    named = policies if isinstance(policies, Mapping) else {spec: spec for spec in policies}
+    found: dict[str, Evaluation | MeleeError] = {}
+    for name, policy in named.items():
+        try:
+            found[name] = _evaluate(log, policy, name, confidence, seed, estimators)
+        except MeleeError as error:
+            found[name] = error
+    return found
+
+
+class Log:
+    """A history as arrays, checked: what is in here can be computed with.
+
+    Attributes
+    ----------
+    labels
+        Every action that was played or could have been, in the order of appearance.
+    actions
+        Positions in `labels`, (n,).
+    chances
+        Logged probabilities of all actions, (n, K); rows of NaN where only one was logged.
+    """
+
+    def __init__(self, history: "History") -> None:
+        rounds = list(history)
+        if len(rounds) < MIN_ROUNDS:
+            raise InputError(
+                f"the log has {len(rounds)} rounds; expected at least {MIN_ROUNDS}: log more "
+                "before you evaluate a policy on it"
+            )
+        self.contexts = [one.context for one in rounds]
+        self.pmfs = [one.pmf for one in rounds]
+        wrong = ((i, pmf_fault(one)) for i, one in enumerate(rounds))
+        self.wrong_pmf = next((f"round {i}: {fault}" for i, fault in wrong if fault), None)
+        self.rewards = _numbers("reward", (one.reward for one in rounds))
+        self.probabilities = _numbers("probability", (one.probability for one in rounds))
+        index: dict[Label, int] = {}
+        for one in rounds:
+            index.setdefault(one.action, len(index))
+        self.n_played = len(index)  # the first ones of `labels`
+        for one in rounds:
+            for label in one.pmf or ():
+                index.setdefault(label, len(index))
+        self.index, self.labels = index, list(index)
+        self.actions: Ints = np.array([index[one.action] for one in rounds])
+        self.chances = np.full((len(rounds), len(index)), np.nan)
+        for row, pmf in zip(self.chances, self.pmfs, strict=True):
+            if pmf is not None:
+                row[:] = 0.0
+                for label, chance in pmf.items():
+                    row[index[label]] = chance
+        self.n_rounds = len(rounds)
+
+    @functools.cached_property
+    def predicted(self) -> Floats:
+        """The model's rewards of all actions, (n, K)."""
+        return predict_rewards(self.contexts, self.actions, self.rewards, len(self.labels))
+
+    def without_support(self) -> str | None:
+        """Why no policy at all could be evaluated by weights, if none can."""
+        given = self.probabilities
+        wrong = ~((given > 0.0) & (given <= 1.0))
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            shown = "missing" if np.isnan(given[first]) else f"{given[first]:g}"
+            return (
+                f"{wrong.sum():,} of {self.n_rounds:,} rounds have no usable probability, number "
+                f"{first} the first ({shown}); expected the chance, above 0 and at most 1, that "
+                "the logged action had when it was chosen: log it with every round, as "
+                "Agent.act does"
+            )
+        if (given == 1.0).all():
+            return (
+                "every round was logged with probability 1, so nothing but the chosen action was "
+                f"ever tried, and only a model could answer; {_EXPLORE}"
+            )
+        return self.wrong_pmf
+
+
+_EXPLORE = (
+    "let the logging policy explore, as Agent(floor=0.02) does, or ask the model alone with "
+    'estimators=("dm",)'
+)
+
+
+def _evaluate(
+    log: Log,
+    policy: Policy,
+    name: str,
+    confidence: float,
+    seed: int,
+    estimators: Sequence[str],
+) -> Evaluation:
+    weighted = [one for one in estimators if one != "dm"]
+    reason = log.without_support()
+    if weighted and reason:
+        raise InputError(f"this log cannot evaluate {name}: {reason}")
+    chosen, outside = choices(log, policy, seed)
+    said: list[str] = []
+    rows = np.arange(log.n_rounds)
+    effective = 0.0
+    if reason is None:
+        weights = chosen[rows, log.actions] / log.probabilities
+        effective = estimates.effective_sample_size(weights)
+    if weighted:
+        reasons = lacking(log, chosen, outside, weights)
+        if reasons:
+            raise InputError(f"this log cannot evaluate {name}: {'; also, '.join(reasons)}")
+        said += _cautions(weights, outside)
+    # What the model knows nothing of, it takes to earn what all rounds earn on average.
+    found: dict[str, Estimate] = {}
+    if "dr" in estimators or "dm" in estimators:
+        predicted = (chosen * log.predicted).sum(axis=1) + outside * log.rewards.mean()
+    for one in estimators:
+        if one == "ips":
+            found[one] = estimates.ips(weights, log.rewards, confidence)
+        elif one == "snips":
+            found[one] = estimates.snips(weights, log.rewards, confidence)
+        elif one == "dm":
+            found[one] = estimates.direct(predicted, confidence)
+        else:
+            of_chosen = log.predicted[rows, log.actions]
+            found[one] = estimates.doubly_robust(
+                weights, log.rewards, of_chosen, predicted, confidence
+            )
+    said += _model_cautions(log, chosen, outside, found)
+    logged = estimates.ips(np.ones(log.n_rounds), log.rewards, confidence)._replace(name="logged")
+    return Evaluation(name, log.n_rounds, confidence, found, logged, effective, tuple(said))
+
+
+def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
+    """The policy's probabilities of the log's actions, (n, K), and those of others, (n,).
+
+    A SPEC's agent answers for a round before it learns it, so that its weight does not depend on
+    the round's own reward and the estimates stay unbiased.
+    """
+    learner: Agent | None = None
+    if isinstance(policy, str):
+        policy = learner = _fresh_agent(log.labels, policy, seed)
+    chosen, outside = np.zeros((log.n_rounds, len(log.labels))), np.zeros(log.n_rounds)
+    for i, (context, pmf) in enumerate(zip(log.contexts, log.pmfs, strict=True)):
+        given: Mapping[Label, float]
+        if callable(policy):
+            given = _distribution(policy(context), i)
+        else:
+            # All are open unless the log says otherwise; saying so costs an agent time.
+            all_open = pmf is None or (learner is not None and len(pmf) == len(log.labels))
+            given = policy.pmf(context, actions=None if all_open else list(pmf or ()))
+        for label, chance in given.items():
+            position = log.index.get(label)
+            if position is None:
+                outside[i] += chance
+            else:
+                chosen[i, position] = chance
+        if learner is not None:
+            action = log.labels[log.actions[i]]
+            learner.learn(context, action, log.rewards[i], log.probabilities[i])
+    return chosen, outside
+
+
+def _fresh_agent(labels: list[Label], spec: str, seed: int) -> "Agent":
+    from melee.agent import Agent  # compiles kernels: not for those who ask the doctor only
+
+    return Agent(labels, explorer=spec, seed=seed)
+
+
+def lacking(log: Log, chosen: Floats, outside: Floats, weights: Floats) -> list[str]:
+    """Why the log cannot answer for a policy: a sentence per reason, none if it can."""
+    reasons = []
+    never = chosen[:, log.n_played :].sum(axis=1) + outside
+    if never.mean() > UNSUPPORTED:
+        labels = [repr(label) for label in log.labels[log.n_played :]]
+        named = f" ({', '.join(labels[:3])}{', ...' if len(labels) > 3 else ''})" if labels else ""
+        reasons.append(
+            f"{never.mean():.1%} of the policy's choices are actions that the log never "
+            f"played{named}; expected at most {UNSUPPORTED:.0%}: log rounds with these actions, or "
+            "leave them out of the policy"
+        )
+    impossible = np.where(log.chances[:, : log.n_played] <= 0.0, chosen[:, : log.n_played], 0.0)
+    if impossible.sum() / log.n_rounds > UNSUPPORTED:
+        reasons.append(
+            f"{impossible.sum() / log.n_rounds:.1%} of the policy's choices had probability 0 "
+            f"in the log, or could not be chosen; expected at most {UNSUPPORTED:.0%}: log with a "
+            "floor under every action's probability, as Agent(floor=0.02) does"
+        )
+    if reasons:
+        return reasons
+    expected = _expected_effective(log, chosen)
+    effective = min(estimates.effective_sample_size(weights), expected)
+    if effective < MIN_EFFECTIVE:
+        reasons.append(
+            f"the effective sample size is {effective:.1f} of {log.n_rounds:,} rounds; expected "
+            f"at least {MIN_EFFECTIVE:.0f}: the policy wants what was rarely tried, so log more "
+            "rounds, or with a higher floor, as Agent(floor=0.02) does"
+        )
+    low, high = estimates.mean_interval(weights, 0.0, estimates.typical_weight(weights), _CERTAINTY)
+    missing = float((never + impossible.sum(axis=1)).mean())
+    # Where all probabilities are known, so is how far chance may move the mean of weights.
+    reach = 4.0 * np.sqrt(max(log.n_rounds / expected - 1.0, 0.0) / log.n_rounds)
+    mean = float(weights.mean())
+    if min(low, mean - reach) > 1.0 or max(high, mean + reach) < 1.0 - missing:
+        reasons.append(
+            f"the weights, the policy's probability over the logged one, average "
+            f"{mean:.3g}; expected 1, within chance: actions were not chosen by the "
+            "logged probabilities, or the policy wants what could not be chosen; see what "
+            "`melee doctor` says of this log"
+        )
+    return reasons
+
+
+def _expected_effective(log: Log, chosen: Floats) -> float:
+    """The effective sample size to be expected, if the probabilities of all actions are known.
+
+    It does not depend on luck: without a single round of great weight the others look fine.
+    """
+    if np.isnan(log.chances).any():
+        return np.inf
+    squares = np.divide(chosen**2, log.chances, out=np.zeros_like(chosen), where=log.chances > 0.0)
+    return log.n_rounds / max(float(squares.sum(axis=1).mean()), 1e-300)
+
+
+def _cautions(weights: Floats, outside: Floats) -> list[str]:
+    said = []
+    effective = estimates.effective_sample_size(weights)
+    if effective < FEW_EFFECTIVE:
+        said.append(
+            f"the log is worth only {effective:.0f} rounds of this policy; expect the estimates "
+            "to move as it grows"
+        )
+    share = weights.max() / weights.sum()
+    if share > 0.1:
+        said.append(
+            f"a single round carries {share:.0%} of the weight; a higher floor under the logged "
+            "probabilities would spread it"
+        )
+    if outside.mean() > 1e-4:
+        said.append(
+            f"{outside.mean():.2%} of the policy's choices are actions unknown to the log; "
+            "estimates leave them out, or take them to earn the average"
+        )
+    return said
+
+
+def _model_cautions(
+    log: Log, chosen: Floats, outside: Floats, found: Mapping[str, Estimate]
+) -> list[str]:
+    said = []
+    if "dm" in found and "dr" not in found:
+        said.append(
+            "dm is what a model of rewards believes; its interval does not tell how wrong the "
+            "model is"
+        )
+        never = float((chosen[:, log.n_played :].sum(axis=1) + outside).mean())
+        if never > UNSUPPORTED:
+            said.append(
+                f"{never:.1%} of the policy's choices are actions that the log never played; the "
+                "model takes them to earn what all rounds earn on average"
+            )
+    elif "dm" in found and not found["dr"].low <= found["dm"].value <= found["dr"].high:
+        said.append(
+            f"the model alone (dm) says {found['dm'].value:.4f}, outside the interval of dr; "
+            "the model is wrong about this policy, so trust dr"
+        )
+    return said
+
+
+def _distribution(given: Any, i: int) -> Mapping[Label, float]:
+    """What a function answered for the context of a round, as probabilities."""
+    if not isinstance(given, Mapping):
+        try:
+            hash(given)
+        except TypeError:
+            raise InputError(
+                f"the policy answered {given!r:.60} in round {i}; expected an action, or a dict "
+                "of actions' probabilities"
+            ) from None
+        return {given: 1.0}
+    try:
+        chances = np.array([float(chance) for chance in given.values()])
+    except (TypeError, ValueError):
+        chances = np.array([np.nan])
+    if not ((chances >= 0.0).all() and abs(chances.sum() - 1.0) <= 1e-6):
+        raise InputError(
+            f"the policy answered {dict(given)!r:.80} in round {i}; expected probabilities of "
+            "0 or larger that sum to 1"
+        )
+    return given
+
+
+def pmf_fault(one: "Round") -> str | None:
+    """What is wrong with a round's probabilities of all actions."""
+    if one.pmf is None:
+        return None
+    try:
+        check_round(dataclasses.replace(one, reward=0.0, time=None))
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def _numbers(name: str, given: Iterable[Any]) -> Floats:
+    """Rewards or probabilities, NaN for missing ones; rewards have to be within [0, 1]."""
+    values = np.array([np.nan if one is None else float(one) for one in given])
+    if name == "reward":
+        wrong = ~((values >= 0.0) & (values <= 1.0))
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            shown = "missing" if np.isnan(values[first]) else f"{values[first]:g}"
+            raise InputError(
+                f"{wrong.sum():,} of {len(values):,} rewards cannot be used, that of round "
+                f"{first} the first ({shown}); expected numbers from 0 to 1: scale them, and leave "
+                "out rounds whose reward is unknown; `melee doctor` lists what is wrong with a log"
+            )
+    return values
+
+
+def _check_estimators(given: Sequence[str]) -> None:
+    if isinstance(given, str) or not given:
+        raise InputError(f"estimators is {given!r}; expected several names, such as {ESTIMATORS!r}")
+    for name in given:
+        if name not in ESTIMATORS:
+            raise unknown("estimator", name, list(ESTIMATORS))
+
+
+def _check_confidence(given: float) -> None:
+    if not 0.0 < given < 1.0:
+        raise InputError(
+            f"confidence is {given!r}; expected a number between 0 and 1, such as 0.95"
+        )
+
+
+def _name(policy: Policy) -> str:
+    if isinstance(policy, str):
+        return policy
+    if hasattr(policy, "pmf"):
+        return "the agent"
+    if not callable(policy):
+        raise InputError(
+            f"the policy is {policy!r:.60}; expected an Agent, a function of a context, or an "
+            "explorer's SPEC such as 'linucb:alpha=0.2'"
+        )
+    name = getattr(policy, "__name__", "")
+    return "the policy" if name in ("", "<lambda>") else name

@@ -1,0 +1,244 @@
+"""Estimates of a policy's mean reward: their definitions, their bias, their intervals."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from melee.evaluation import estimates
+from melee.evaluation.reward_model import cross_fitted
+from tests.evaluation.worlds import worlds
+
+WORLDS = worlds()
+
+
+def naive_ips(target, logging, actions, rewards):
+    """The definition, round by round."""
+    total = 0.0
+    for pi, p, action, reward in zip(target, logging, actions, rewards, strict=True):
+        total += pi[action] / p[action] * reward
+    return total / len(actions)
+
+
+def naive_snips(target, logging, actions, rewards):
+    top = bottom = 0.0
+    for pi, p, action, reward in zip(target, logging, actions, rewards, strict=True):
+        top += pi[action] / p[action] * reward
+        bottom += pi[action] / p[action]
+    return top / bottom
+
+
+def naive_direct(target, q):
+    return sum(
+        sum(p * v for p, v in zip(*row, strict=True)) for row in zip(target, q, strict=True)
+    ) / len(q)
+
+
+def naive_doubly_robust(target, logging, actions, rewards, q):
+    total = 0.0
+    for i, action in enumerate(actions):
+        total += target[i][action] / logging[i][action] * (rewards[i] - q[i][action])
+    return naive_direct(target, q) + total / len(actions)
+
+
+def drawn(n_rounds, seed, n_actions=4):
+    rng = np.random.default_rng(seed)
+    target, logging = rng.dirichlet(np.ones(n_actions), (2, n_rounds))
+    logging = 0.5 * logging + 0.5 / n_actions
+    actions = rng.integers(n_actions, size=n_rounds)
+    return target, logging, actions, rng.random(n_rounds), rng.random((n_rounds, n_actions))
+
+
+@pytest.mark.parametrize(("n_rounds", "seed"), [(1, 0), (2, 1), (30, 2), (500, 3)])
+def test_estimates_agree_with_their_definitions(n_rounds, seed):
+    target, logging, actions, rewards, q = drawn(n_rounds, seed)
+    rows = np.arange(n_rounds)
+    weights = target[rows, actions] / logging[rows, actions]
+    predicted = (target * q).sum(axis=1)
+    found = [
+        estimates.ips(weights, rewards),
+        estimates.snips(weights, rewards),
+        estimates.direct(predicted),
+        estimates.doubly_robust(weights, rewards, q[rows, actions], predicted),
+    ]
+    expected = [
+        naive_ips(target, logging, actions, rewards),
+        naive_snips(target, logging, actions, rewards),
+        naive_direct(target, q),
+        naive_doubly_robust(target, logging, actions, rewards, q),
+    ]
+    assert [one.name for one in found] == ["ips", "snips", "dm", "dr"]
+    assert_allclose([one.value for one in found], expected, rtol=1e-12)
+
+
+def all_logs(n_rounds):
+    """Every log of a tiny world and its probability: two contexts, two actions, rewards 0 or 1."""
+    chance_of_context = [0.3, 0.7]
+    logging = np.array([[0.8, 0.2], [0.4, 0.6]])
+    means = np.array([[0.9, 0.2], [0.1, 0.6]])
+    one = list(itertools.product([0, 1], [0, 1], [0, 1]))
+    for rounds in itertools.product(one, repeat=n_rounds):
+        x, a, r = (np.array(column) for column in zip(*rounds, strict=True))
+        chance = math.prod(
+            chance_of_context[i] * logging[i, j] * (means[i, j] if k else 1.0 - means[i, j])
+            for i, j, k in rounds
+        )
+        yield x, a, r.astype(float), chance, logging
+
+
+TARGET = np.array([[0.25, 0.75], [0.5, 0.5]])
+TRUTH = 0.3 * (0.25 * 0.9 + 0.75 * 0.2) + 0.7 * (0.5 * 0.1 + 0.5 * 0.6)
+
+
+def test_ips_and_doubly_robust_are_right_on_average_over_all_logs_with_any_model():
+    q = np.array([[0.5, 0.9], [0.8, 0.3]])
+    mean_ips = mean_dr = mean_dm = total = 0.0
+    for x, a, r, chance, logging in all_logs(2):
+        weights = TARGET[x, a] / logging[x, a]
+        predicted = (TARGET * q)[x].sum(axis=1)
+        mean_ips += chance * estimates.ips(weights, r).value
+        mean_dr += chance * estimates.doubly_robust(weights, r, q[x, a], predicted).value
+        mean_dm += chance * estimates.direct(predicted).value
+        total += chance
+    assert_allclose([total, mean_ips, mean_dr], [1.0, TRUTH, TRUTH], rtol=1e-12)
+    assert abs(mean_dm - TRUTH) > 0.05  # the model is wrong, and dm with it
+
+
+@pytest.mark.parametrize("cross", [True, False])
+def test_cross_fitting_is_what_keeps_doubly_robust_unbiased(cross):
+    mean_dr = 0.0
+    for x, a, r, chance, logging in all_logs(3):
+        X = (x[:, None] - 0.5) * 2.0
+        if cross:
+            q = cross_fitted(X, a, r, 2, np.arange(3))
+        else:  # a model that has seen the very rounds it is corrected by
+            X2, a2, r2 = (np.concatenate([one, one]) for one in (X, a, r))
+            q = cross_fitted(X2, a2, r2, 2, np.repeat([0, 1], 3))[:3]
+        weights = TARGET[x, a] / logging[x, a]
+        rows = np.arange(3)
+        predicted = (TARGET[x] * q).sum(axis=1)
+        mean_dr += chance * estimates.doubly_robust(weights, r, q[rows, a], predicted).value
+    assert bool(abs(mean_dr - TRUTH) < 1e-12) is cross
+
+
+def test_t_interval_agrees_with_scipy():
+    values = np.random.default_rng(0).random(40)
+    expected = stats.ttest_1samp(values, 0.0).confidence_interval(0.9)
+    found = estimates.t_interval(values, 0.9)
+    assert_allclose(np.array(found), np.array(expected), rtol=1e-12)
+
+
+def test_each_end_is_that_of_a_t_interval_with_one_more_round_against_it():
+    weights, rewards = np.array([0.5, 2.0, 1.0, 0.5]), np.array([1.0, 0.0, 1.0, 0.0])
+    extra = (0.25 + 4.0 + 1.0 + 0.25) / 4.0
+    high = stats.ttest_1samp([*(weights * rewards), extra], 0.0).confidence_interval(0.5).high
+    low = stats.ttest_1samp([*(weights * rewards), 0.0], 0.0).confidence_interval(0.5).low
+    found = estimates.ips(weights, rewards, confidence=0.5)
+    assert_allclose(np.array([found.low, found.high]), np.array([low, high]), rtol=1e-12)
+
+
+def test_no_success_at_all_leaves_room_for_some():
+    weights, rewards = np.ones(200), np.zeros(200)
+    exact = 1.0 - 0.025 ** (1 / 200)  # Clopper and Pearson's
+    for found in (estimates.ips(weights, rewards), estimates.snips(weights, rewards)):
+        assert found.low == 0.0
+        assert 0.7 * exact < found.high < 1.3 * exact
+
+
+rounds = st.lists(
+    st.tuples(st.floats(0.01, 100), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)),
+    min_size=2,
+    max_size=30,
+)
+
+
+@given(rounds, st.floats(0.5, 0.99))
+def test_intervals_lie_in_0_to_1_and_grow_with_confidence(given_rounds, confidence):
+    weights, rewards, chosen, predicted = np.array(given_rounds).T
+    calls: list[tuple[Any, Any]] = [
+        (estimates.ips, (weights, rewards)),
+        (estimates.snips, (weights, rewards)),
+        (estimates.direct, (predicted,)),
+        (estimates.doubly_robust, (weights, rewards, chosen, predicted)),
+    ]
+    for estimate, arguments in calls:
+        narrow = estimate(*arguments, confidence)
+        wide = estimate(*arguments, 0.5 + 0.5 * confidence)
+        assert 0.0 <= wide.low <= narrow.low <= narrow.high <= wide.high <= 1.0
+
+
+@given(rounds, st.floats(0.1, 10))
+def test_snips_does_not_depend_on_the_unit_of_weights_and_stays_within_rewards(given_rounds, unit):
+    weights, rewards, _, _ = np.array(given_rounds).T
+    found, scaled = estimates.snips(weights, rewards), estimates.snips(unit * weights, rewards)
+    assert_allclose(found[1:], scaled[1:], rtol=1e-9, atol=1e-9)
+    assert rewards.min() - 1e-9 <= found.value <= rewards.max() + 1e-9
+
+
+@given(rounds)
+def test_effective_sample_size_is_between_1_and_the_number_of_rounds(given_rounds):
+    weights = np.array(given_rounds)[:, 0]
+    assert 1.0 - 1e-9 <= estimates.effective_sample_size(weights) <= len(weights) + 1e-9
+
+
+def test_effective_sample_size_counts_rounds_of_equal_weight():
+    assert_allclose(estimates.effective_sample_size(np.array([3.0] * 7 + [0.0] * 5)), 7.0)
+    assert estimates.effective_sample_size(np.zeros(3)) == 0.0
+
+
+def coverage(world, n_rounds, n_logs):
+    """Shares of logs, of those that would be accepted, whose interval holds the truth."""
+    q = 0.8 * world.means  # a model that is wrong
+    predicted = (world.target * q).sum(axis=1)
+    expected_effective = n_rounds / (world.target**2 / world.logging).sum(axis=1).mean()
+    held, n_accepted = {"ips": 0, "snips": 0, "dr": 0}, 0
+    for seed in range(n_logs):
+        x, a, rewards = world.draw(n_rounds, seed)
+        weights = world.weights(x, a)
+        low, high = estimates.mean_interval(weights, 0.0, estimates.typical_weight(weights), 0.9999)
+        effective = min(estimates.effective_sample_size(weights), expected_effective)
+        if effective < 10.0 or not low <= 1.0 <= high:
+            continue
+        n_accepted += 1
+        for found in (
+            estimates.ips(weights, rewards),
+            estimates.snips(weights, rewards),
+            estimates.doubly_robust(weights, rewards, q[x, a], predicted[x]),
+        ):
+            held[found.name] += found.low <= world.truth <= found.high
+    return {name: n / max(n_accepted, 1) for name, n in held.items()}, n_accepted
+
+
+REFUSED = {("heavy", 200), ("heavy, pure target", 200), ("tiny floor, uniform target", 200)} | {
+    ("rare rewards, heavy", 200)
+}
+HARD = {
+    ("rarely heavy", 200, "ips"): 0.88,
+    ("rarely heavy, nearly certain rewards", 200, "ips"): 0.86,
+}
+"""Weights of 30 are missed in a third of these logs, and nothing in them tells."""
+
+
+@pytest.mark.parametrize(("n_rounds", "n_logs"), [(200, 400), (2000, 400)])
+@pytest.mark.parametrize("name", WORLDS)
+def test_95_percent_intervals_hold_the_truth_in_92_percent_of_logs_or_more(name, n_rounds, n_logs):
+    shares, n_accepted = coverage(WORLDS[name], n_rounds, n_logs)
+    if (name, n_rounds) in REFUSED:
+        assert n_accepted == 0
+        return
+    assert n_accepted >= 0.95 * n_logs
+    for estimator, share in shares.items():
+        assert share >= HARD.get((name, n_rounds, estimator), 0.92), (estimator, share)
+
+
+def test_a_plain_t_interval_would_not_hold_where_rewards_are_rare(monkeypatch):
+    plain = lambda values, below, above, level: estimates.t_interval(values, level)  # noqa: E731
+    monkeypatch.setattr(estimates, "mean_interval", plain)
+    shares, _ = coverage(WORLDS["rare rewards, uniform target"], 200, n_logs=100)
+    assert shares["ips"] < 0.6

@@ -1,0 +1,114 @@
+"""The commands for logs: melee doctor and melee evaluate."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from melee.cli import app
+from melee.errors import DataError, InputError
+from tests.evaluation.worlds import clean_log
+
+runner = CliRunner()
+EXPLORER = "epsilon-greedy:epsilon=0.05"
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    path = tmp_path_factory.mktemp("logs") / "clean.jsonl"
+    clean_log(500).write(path)
+    return str(path)
+
+
+@pytest.fixture
+def bad_log(tmp_path):
+    lines = [
+        {"context": {"age": i % 9 + 20}, "action": "ab"[i % 2], "reward": 3.0, "probability": 0.5}
+        for i in range(50)
+    ]
+    path = tmp_path / "bad.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)) + "\nno round\n")
+    return str(path)
+
+
+def run(*arguments):
+    return runner.invoke(app, list(arguments), env={"COLUMNS": "200"})
+
+
+def test_doctor_passes_a_clean_log(log):
+    result = run("doctor", log)
+    assert result.exit_code == 0
+    assert "calibration" in result.stdout
+    assert "500 rounds, 0 errors, 0 warnings" in result.stdout.replace("\n", "")
+
+
+def test_doctor_exits_with_1_on_errors_and_says_what_to_do(bad_log):
+    result = run("doctor", bad_log)
+    assert result.exit_code == 1
+    assert "50 rewards are outside [0, 1]" in result.stdout
+    assert "→ scale them" in result.stdout
+
+
+def test_doctor_speaks_json(bad_log):
+    result = run("doctor", bad_log, "--format", "json")
+    assert result.exit_code == 1
+    found = {one["check"]: one for one in json.loads(result.stdout)}
+    assert set(found["rows"]) == {"level", "check", "found", "advice"}
+    assert found["rows"]["level"] == "error"
+    assert "row 51 the first" in found["rows"]["found"]
+    assert found["types"]["level"] == "ok"
+
+
+def test_evaluate_shows_the_log_each_explorer_and_the_reason_of_a_refusal(log):
+    result = run("evaluate", log, "--explorers", f"{EXPLORER},full-information")
+    assert result.exit_code == 0, result.stderr
+    assert "logged" in result.stdout
+    assert EXPLORER in result.stdout
+    assert "refused" in result.stdout
+    assert "full-information is refused: " in result.stderr
+
+
+def test_evaluate_writes_the_same_numbers_as_csv_and_json(log):
+    arguments = ("evaluate", log, "--explorers", EXPLORER, "--confidence", "0.9")
+    rows = json.loads(run(*arguments, "--format", "json").stdout)
+    table = list(csv.DictReader(io.StringIO(run(*arguments, "--format", "csv").stdout)))
+    assert [row["policy"] for row in rows] == ["logged", EXPLORER]
+    for row, written in zip(rows, table, strict=True):
+        for name in ("dr", "dr_low", "snips_high", "ips", "effective_sample_size"):
+            assert float(written[name]) == row[name]
+    assert np.isclose(rows[0]["ips"], clean_log(500).rewards.mean())
+    assert rows[1]["dr_low"] < rows[1]["dr"] < rows[1]["dr_high"]
+    assert rows[1]["refused"] is None
+
+
+def test_logs_and_options_that_cannot_be_used_are_refused(log, bad_log, tmp_path):
+    def error(*arguments):
+        result = run(*arguments)
+        assert isinstance(result.exception, InputError | DataError)
+        return str(result.exception)
+
+    assert "--format is xml; expected table or json" in error("doctor", log, "--format", "xml")
+    assert "--format is xml" in error("evaluate", log, "--format", "xml")
+    assert "no such file" in error("doctor", str(tmp_path / "none.jsonl"))
+    assert "the reward is 3.0" in error("evaluate", bad_log)
+    assert "did you mean 'linucb'" in error("evaluate", log, "--explorers", "linucp")
+    assert "--explorers names none" in error("evaluate", log, "--explorers", " , ")
+    assert "confidence is 95.0" in error("evaluate", log, "--confidence", "95")
+
+
+def test_a_log_that_cannot_evaluate_anything_is_refused_with_its_reason(tmp_path):
+    path = tmp_path / "short.jsonl"
+    clean_log(15).write(path)
+    result = run("evaluate", str(path))
+    assert "the log has 15 rounds; expected at least 20" in str(result.exception)
+    certain = clean_log(60)
+    lines = [
+        {"context": one.context, "action": one.action, "reward": one.reward, "probability": 1.0}
+        for one in certain
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    result = run("evaluate", str(path), "--explorers", EXPLORER)
+    assert "every round was logged with probability 1" in str(result.exception)
