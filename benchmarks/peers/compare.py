@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.peers import ours, vw
 from benchmarks.peers.ours import Timing
@@ -77,6 +78,8 @@ DRIVEN = (
 )
 ONE_AT_A_TIME = 3.0
 """The target for act + learn from Python."""
+AGENT_NUMBERS, AGENT_DICTS = 2.0, 1.0
+"""The targets for act + learn through an agent."""
 
 
 @dataclass(frozen=True)
@@ -194,37 +197,66 @@ def _parts(options: str, prepared: Prepared, path: Path, repeats: int) -> Parts:
     )
 
 
+class Way(NamedTuple):
+    """A way to act and learn from Python, on both sides."""
+
+    title: str
+    spec: str
+    ours: Callable[[], Timing]
+    vw: Callable[[], Timing]
+    target: float | None
+
+
 def _one_at_a_time(prepared: Prepared, repeats: int) -> list[Result]:
     n_actions, n_rounds = prepared.task.n_actions, prepared.n_rounds
     options = f"--cb_explore {n_actions} --epsilon 0.05"
     rows, best = vw.lines(prepared), vw.labels(prepared)
-    ways = {
-        "act + learn, VW on text lines": vw.one_at_a_time,
-        "act + learn, VW parsing once": vw.one_at_a_time_parsed_once,
-    }
-    began = time.perf_counter()
-    ours.one_at_a_time(prepared, EPSILON_GREEDY)
-    first_call = time.perf_counter() - began
+    raw = prepared.task.contexts[prepared.order].tolist()
+    dicts = [ours.named_context(row) for row in raw]
+
+    def bandit() -> Timing:
+        return ours.one_at_a_time(prepared, EPSILON_GREEDY)
+
+    def agent(spec: str, named: bool) -> Callable[[], Timing]:
+        return lambda: ours.agent(prepared, spec, named=named)
+
+    def on_text() -> Timing:
+        return vw.one_at_a_time(options, rows, best)
+
+    def parsing_once() -> Timing:
+        return vw.one_at_a_time_parsed_once(options, rows, best)
+
+    def on_dicts() -> Timing:
+        return vw.one_at_a_time_from_dicts(options, dicts, best)
+
+    eg = EPSILON_GREEDY
+    ways = [
+        Way("act + learn, VW on text lines", eg, bandit, on_text, ONE_AT_A_TIME),
+        Way("act + learn, VW parsing once", eg, bandit, parsing_once, ONE_AT_A_TIME),
+        Way("Agent, 20 numbers, VW on text lines", eg, agent(eg, False), on_text, AGENT_NUMBERS),
+        Way("Agent, dicts, VW on text made of them", eg, agent(eg, True), on_dicts, AGENT_DICTS),
+        Way("Agent with melee, 20 numbers", "melee", agent("melee", False), on_text, None),
+        Way("Agent with melee, dicts", "melee", agent("melee", True), on_dicts, None),
+    ]
     results = []
-    for title, way in ways.items():
-        mine, theirs = alternate(
-            lambda: ours.one_at_a_time(prepared, EPSILON_GREEDY),
-            lambda way=way: way(options, rows, best),  # type: ignore[misc]
-            repeats,
-        )
+    for way in ways:
+        began = time.perf_counter()
+        way.ours()
+        first_call = time.perf_counter() - began
+        mine, theirs = alternate(way.ours, way.vw, repeats)
         result = Result(
-            title,
+            way.title,
             n_actions,
             n_rounds,
-            EPSILON_GREEDY,
+            way.spec,
             options,
             min(mine),
             min(theirs),
-            ONE_AT_A_TIME,
+            way.target,
             first_call,
             tuple(t.seconds for t in mine),
             tuple(t.seconds for t in theirs),
         )
-        say(f"K={n_actions:<3} {title}: {result.ratio:.1f} x vw {options}")
+        say(f"K={n_actions:<3} {way.title}: {result.ratio:.1f} x vw {options}")
         results.append(result)
     return results

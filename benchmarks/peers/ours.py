@@ -3,6 +3,7 @@
 import time
 from typing import NamedTuple
 
+from melee.agent import Agent
 from melee.bandit import Bandit
 from melee.loop import simulate
 from melee.preparation import Prepared
@@ -35,3 +36,26 @@ def one_at_a_time(prepared: Prepared, spec: str) -> Timing:
         total += reward
     seconds = time.perf_counter() - began
     return Timing(seconds, total / len(rewards))
+
+
+def agent(prepared: Prepared, spec: str, *, named: bool) -> Timing:
+    """`Agent.act` and `Agent.learn` by the decision's id, on rows of numbers or on dicts."""
+    rows = list(prepared.task.contexts[prepared.order])
+    contexts = [named_context(row.tolist()) for row in rows] if named else rows
+    rewards = prepared.task.rewards[prepared.order].tolist()
+    made = Agent(range(prepared.task.n_actions), spec)
+    made.pmf(contexts[0])  # machine code is loaded
+    total = 0.0
+    began = time.perf_counter()
+    for context, row in zip(contexts, rewards, strict=True):
+        decision = made.act(context)
+        reward = row[decision.action]
+        made.learn(decision.id, reward)
+        total += reward
+    seconds = time.perf_counter() - began
+    return Timing(seconds, total / len(rewards))
+
+
+def named_context(row: list[float]) -> dict[str, float]:
+    """A row of numbers as people have it: a name for each."""
+    return {f"feature_{i}": value for i, value in enumerate(row)}

@@ -86,10 +86,10 @@ def as_markdown(
     ]
     lines += [
         f"| {r.title} | {r.n_actions} | {_micro(r.ours.seconds, r)} | "
-        f"{_micro(r.vw.seconds, r)} | **{r.ratio:.1f}** | {r.target:g} {MARKS[r.met]} | "
+        f"{_micro(r.vw.seconds, r)} | **{r.ratio:.1f}** | {_target(r)} | "
         f"{r.ours.mean_reward:.3f} | {r.vw.mean_reward:.3f} |"
         for r in results
-        if r.target is not None
+        if r.first_call_seconds is not None
     ]
     lines += [
         "",
@@ -101,7 +101,7 @@ def as_markdown(
     lines += [
         f"| `{r.options}` | {_micro(r.vw.seconds, r)} | {r.ratio:.1f} | {r.vw.mean_reward:.3f} |"
         for r in results
-        if r.target is None
+        if r.first_call_seconds is None
     ]
     lines += [
         "",
@@ -125,6 +125,10 @@ def as_markdown(
     if growth is not None:
         lines += _growth(growth)
     return "\n".join(lines) + "\n"
+
+
+def _target(result: Result) -> str:
+    return "" if result.target is None else f"{result.target:g} {MARKS[result.met]}"
 
 
 def _micro(seconds: float, result: Result) -> str:

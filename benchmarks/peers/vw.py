@@ -131,3 +131,23 @@ def one_at_a_time_parsed_once(options: str, rows: Sequence[str], best: Sequence[
     seconds = time.perf_counter() - began
     workspace.finish()
     return Timing(seconds, 1.0 - loss / len(rows))
+
+
+def one_at_a_time_from_dicts(
+    options: str, contexts: Sequence[dict[str, float]], best: Sequence[int]
+) -> Timing:
+    """`predict` and `learn` for callers whose contexts are dicts: the text is made in the loop."""
+    workspace = Workspace(f"{options} --quiet")
+    uniform = random.Random(0).random
+    loss = 0
+    began = time.perf_counter()
+    for context, label in zip(contexts, best, strict=True):
+        row = "| " + " ".join([f"{name}:{value}" for name, value in context.items()])
+        pmf = workspace.predict(row)
+        action = drawn(pmf, uniform())
+        cost = 0 if action == label else 1
+        workspace.learn(f"{action + 1}:{cost}:{pmf[action]} {row}")
+        loss += cost
+    seconds = time.perf_counter() - began
+    workspace.finish()
+    return Timing(seconds, 1.0 - loss / len(contexts))
