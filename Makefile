@@ -5,12 +5,13 @@ BIN := .venv/bin
 SOURCES := $(shell find src -name '*.py' 2>/dev/null)
 export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell cat $(SOURCES) | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test test-long lint check format bench-peers reproduce-paper requirements clean
+.PHONY: help demo test test-long test-peers lint check format bench-peers reproduce-paper requirements clean
 
 help:
 	@echo "make demo         compare all explorers on the bundled datasets"
 	@echo "make test         the whole test suite"
 	@echo "make test-long    the checks that take minutes"
+	@echo "make test-peers   the checks that need VowpalWabbit, in an environment of its own"
 	@echo "make lint         format, lint, types, import contract"
 	@echo "make check        lint and test"
 	@echo "make bench-peers  speed beside VowpalWabbit's, in an environment of its own"
@@ -52,6 +53,10 @@ check: lint test
 format: .venv/ready
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
+
+# The files that we write for VowpalWabbit, read by VowpalWabbit.
+test-peers: .venv-peers/ready
+	.venv-peers/bin/python -m pytest tests/history
 
 bench-peers: .venv-peers/ready
 	.venv-peers/bin/python -m benchmarks.peers --out benchmarks/results
