@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from melee.errors import InputError
+from melee.errors import InputError, shown
 
 
 def unit_number(value: Any) -> float | None:
@@ -24,7 +24,9 @@ def check_reward(reward: Any) -> float:
     """The reward as a float in [0, 1]."""
     number = unit_number(reward)
     if number is None:
-        raise InputError(f"reward is {reward!r:.60}; expected a number in [0, 1]: scale it first")
+        raise InputError(
+            f"the reward is {shown(reward)}; expected a number in [0, 1]: scale it first"
+        )
     return number
 
 
@@ -33,7 +35,7 @@ def check_probability(probability: Any) -> float:
     number = unit_number(probability)
     if not number:
         raise InputError(
-            f"probability is {probability!r:.60}; expected a number in (0, 1], the one that was "
-            "logged when the action was chosen"
+            f"the probability is {shown(probability)}; expected a number in (0, 1], the one that "
+            "was logged when the action was chosen"
         )
     return number

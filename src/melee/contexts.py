@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from melee.arrays import Floats
-from melee.errors import InputError
+from melee.errors import InputError, shown
 from melee.task import LARGEST
 
 Value: TypeAlias = float | str | tuple[str, ...] | None
@@ -28,6 +28,10 @@ MAX_ENTRIES = 10_000
 """Names or numbers in one context."""
 MAX_TEXT = 10_000
 """Characters in a name or a text."""
+
+_FLOAT64 = np.dtype(np.float64)
+_SAFE = LARGEST**2
+"""Where the sum of squares is no larger, no number is too large."""
 
 
 def read_context(given: Any) -> Context:
@@ -40,9 +44,9 @@ def read_context(given: Any) -> Context:
     """
     if type(given) is dict:
         return _named(given)
-    if type(given) is np.ndarray and given.dtype == np.float64 and given.ndim == 1:
+    if type(given) is np.ndarray and given.dtype is _FLOAT64 and given.ndim == 1:
         copied: Floats = given.copy()
-        if 0 < len(copied) <= MAX_ENTRIES and copied.dot(copied) <= LARGEST**2:
+        if copied.dot(copied) <= _SAFE and 0 < copied.size <= MAX_ENTRIES:
             return copied
     if isinstance(given, np.ndarray | list | tuple):
         return _numbers(given)
@@ -61,7 +65,7 @@ def read_context(given: Any) -> Context:
     if isinstance(given, Mapping):
         return _named(given)
     raise InputError(
-        f"the context is {_shown(given)}; expected a dict of names and values, a row of a table, "
+        f"the context is {shown(given)}; expected a dict of names and values, a row of a table, "
         "or numbers in one dimension"
     )
 
@@ -90,7 +94,7 @@ def read_contexts(given: Any) -> Sequence[Context]:
         return rows  # type: ignore[return-value]
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise InputError(
-            f"the contexts are {_shown(given)}; expected several: a table, an array of two "
+            f"the contexts are {shown(given)}; expected several: a table, an array of two "
             "dimensions or a list of contexts"
         )
     read: list[Context] = []
@@ -114,7 +118,7 @@ def _named(given: Mapping[Any, Any]) -> Named:
     read: Named = {}
     for name, value in given.items():
         if type(name) is not str:
-            raise InputError(f"the context has a name {_shown(name)}; expected a text")
+            raise InputError(f"the context has a name {shown(name)}; expected a text")
         if len(name) > MAX_TEXT:
             raise InputError(f"the context has a name of {len(name)} characters; shorten it")
         kind = type(value)
@@ -139,7 +143,7 @@ def _value(name: str, value: Any) -> Value:
         items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
         if not all(isinstance(item, str) for item in items):
             raise InputError(
-                f"the context's '{name}' is {_shown(value)}; expected texts in a list: give "
+                f"the context's '{name}' is {shown(value)}; expected texts in a list: give "
                 "numbers names of their own"
             )
         if len(items) > MAX_ENTRIES:
@@ -158,7 +162,7 @@ def _value(name: str, value: Any) -> Value:
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "UO":
         return _value(name, value.tolist())
     raise InputError(
-        f"the context's '{name}' is {_shown(value)}; expected a number, a text, true or false, a "
+        f"the context's '{name}' is {shown(value)}; expected a number, a text, true or false, a "
         "list of texts, or None where it is missing"
     )
 
@@ -192,7 +196,7 @@ def _numbers(given: Any) -> Floats:
     row = _floats(given)
     if row is None:
         raise InputError(
-            f"the context is {_shown(given)}; expected numbers in one dimension, or a dict "
+            f"the context is {shown(given)}; expected numbers in one dimension, or a dict "
             "of names and values"
         )
     if row.ndim != 1 or len(row) == 0:
@@ -204,7 +208,7 @@ def _numbers(given: Any) -> Floats:
 
 
 def _check_numbers(row: Floats, where: str) -> None:
-    if row.dot(row) <= LARGEST**2:
+    if row.dot(row) <= _SAFE:
         return
     wrong = np.flatnonzero(~(np.abs(row) <= LARGEST))
     if len(wrong):
@@ -213,15 +217,6 @@ def _check_numbers(row: Floats, where: str) -> None:
 
 def _not_usable(what: str, value: Any, where: str = "the context") -> InputError:
     return InputError(
-        f"{where} holds {_shown(value)} at {what}; expected a finite number within ±1e100, or None "
+        f"{where} holds {shown(value)} at {what}; expected a finite number within ±1e100, or None "
         "under a name where it is missing"
     )
-
-
-def _shown(value: Any) -> str:
-    """A value as an error shows it: short, whatever it is."""
-    try:
-        text = repr(value)
-    except Exception:
-        text = "something that cannot be shown"
-    return text if len(text) <= 60 else f"{text[:57]}... ({type(value).__name__})"

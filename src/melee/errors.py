@@ -30,12 +30,21 @@ class UnknownNameError(InputError, KeyError):
     __str__ = Exception.__str__  # KeyError would print the repr, quotes included
 
 
+def shown(value: Any) -> str:
+    """A value as a sentence shows it: short, whatever it is, even if it cannot be shown."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"something that cannot be shown ({type(value).__name__})"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def whole_number(name: str, value: Any, least: int) -> int:
     """The value as an int, if it is a whole number of at least `least`."""
     bound = f"at least {least}" if least else "0 or larger"
     is_whole = hasattr(value, "__index__") and not isinstance(value, bool)
     if not is_whole or value < least:
-        raise InputError(f"{name} is {value!r}; expected a whole number, {bound}")
+        raise InputError(f"{name} is {shown(value)}; expected a whole number, {bound}")
     return int(value)
 
 

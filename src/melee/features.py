@@ -28,7 +28,7 @@ from typing import Any
 
 from melee.arrays import Floats
 from melee.contexts import Context, Value
-from melee.errors import DataError, InputError, MeleeWarning
+from melee.errors import DataError, InputError, MeleeWarning, shown
 
 SETTLED = 256
 """Contexts after which a new column is late, and values after which a mean no longer moves."""
@@ -334,17 +334,17 @@ class FeatureMap:
 
 def _whole(value: Any, least: int, below: float = math.inf) -> int:
     if type(value) is not int or not least <= value < below:
-        raise DataError(f"{value!r:.40} where a whole number belongs")
+        raise DataError(f"{shown(value)} where a whole number belongs")
     return value
 
 
 def _number(value: Any) -> float:
     if type(value) not in (int, float) or not math.isfinite(value):
-        raise DataError(f"{value!r:.40} where a finite number belongs")
+        raise DataError(f"{shown(value)} where a finite number belongs")
     return float(value)
 
 
 def _text(value: Any) -> str:
     if type(value) is not str:
-        raise DataError(f"{value!r:.40} where a text belongs")
+        raise DataError(f"{shown(value)} where a text belongs")
     return value

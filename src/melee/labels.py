@@ -6,7 +6,7 @@ Texts, numbers, true, false and None are written as they are, a tuple as {"tuple
 import math
 from typing import Any, TypeAlias
 
-from melee.errors import InputError
+from melee.errors import InputError, shown
 
 Label: TypeAlias = Any
 """A hashable value; texts and numbers are what most people use."""
@@ -23,7 +23,8 @@ def check_label(label: Label) -> Label:
         findable = False
     if not findable:
         raise InputError(
-            f"action {label!r:.60} is no label; expected a hashable value, such as a text or number"
+            f"action {shown(label)} is no label; expected a hashable value, such as a text or a "
+            "number"
         )
     return label
 
@@ -41,7 +42,7 @@ def label_to_json(label: Label, depth: int = 0) -> Any:
     if type(label) is tuple and depth < _DEPTH:
         return {"tuple": [label_to_json(part, depth + 1) for part in label]}
     raise InputError(
-        f"action {label!r:.60} cannot be written to a file; use texts, numbers or tuples of them "
+        f"action {shown(label)} cannot be written to a file; use texts, numbers or tuples of them "
         "as labels"
     )
 
@@ -58,4 +59,4 @@ def label_from_json(given: Any, depth: int = 0) -> Label:
         parts = given["tuple"]
         if isinstance(parts, list):
             return tuple(label_from_json(part, depth + 1) for part in parts)
-    raise InputError(f"{given!r:.60} is not the label of an action")
+    raise InputError(f"{shown(given)} is not the label of an action")

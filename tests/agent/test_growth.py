@@ -22,7 +22,7 @@ def teach(made, n_rounds, seed=0):
     rows = rng.normal(size=(n_rounds, made.n_features))
     actions = rng.integers(made.n_actions, size=n_rounds)
     rewards = (rows[:, 0] * (actions - 1) + rng.normal(size=n_rounds) > 0).astype(float)
-    made.learn(rows, actions, rewards, np.full(n_rounds, 0.5), rewards.tolist())
+    made.learn(rows, actions, rewards, np.full(n_rounds, 0.5))
 
 
 def pmfs(made, rows, chosen=None):
@@ -51,9 +51,9 @@ def rounds(n, n_features, seed):
 def test_new_features_enter_a_ridge_exactly():
     early, late = rounds(300, 4, seed=1), rounds(60, 6, seed=2)
     made = model("linucb")
-    made.learn(*early, np.full(300, 0.5), early[2].tolist())
-    made.resize(6, [0.0] * 6, np.arange(3), 3)
-    made.learn(*late, np.full(60, 0.5), late[2].tolist())
+    made.learn(*early, np.full(300, 0.5))
+    made.resize(6, [0.0] * 6, np.arange(3), 3, 0.5)
+    made.learn(*late, np.full(60, 0.5))
     (ridge,) = ridges(made.state)
     # The definition: the ridge that had always had the two new features, at zero.
     raw = np.vstack([np.hstack([early[0], np.zeros((300, 2))]), late[0]])
@@ -78,7 +78,7 @@ def test_a_feature_that_was_always_zero_changes_no_decision_when_it_joins(spec, 
     if parse(spec).spec.startswith("melee:") and n_rounds < 256:
         pytest.skip("hidden units are drawn anew for another number of features")
     before = pmfs(made, rows)
-    made.resize(6, [0.0] * 6, np.arange(3), 3)
+    made.resize(6, [0.0] * 6, np.arange(3), 3, 0.5)
     after = pmfs(made, np.hstack([rows, np.zeros((20, 2))]))
     if n_rounds > 256:  # the scale is settled: the past was seen as it was
         assert_allclose(after, before, atol=1e-9)
@@ -91,7 +91,7 @@ def test_a_feature_that_was_always_zero_changes_no_decision_when_it_joins(spec, 
 def test_removing_an_action_leaves_the_others_as_they_were(spec, n_rounds):
     made, rows = model(spec, n_rounds=n_rounds), np.random.default_rng(3).normal(size=(20, 4))
     among = pmfs(made, rows, np.array([0, 2]))
-    made.resize(4, [0.0] * 4, np.array([0, -1, 1]), 2)
+    made.resize(4, [0.0] * 4, np.array([0, -1, 1]), 2, 0.5)
     if n_rounds > 256:
         assert_allclose(pmfs(made, rows), among, atol=1e-9)
     teach(made, 30, seed=4)

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose
 
 from melee.errors import InputError, UnknownNameError
 from melee.evaluation import Evaluation, compare, evaluate
-from melee.evaluation.evaluate import Log, choices
+from melee.evaluation.log import Log
+from melee.evaluation.off_policy import choices
 from melee.history import History, Round
 from tests.evaluation.worlds import ACTIONS, DEVICES, World, clean_log, greedy, worlds
 
@@ -164,7 +165,7 @@ def test_an_agent_is_asked_for_all_actions_where_none_are_logged():
 
 
 def test_a_spec_answers_for_each_round_before_it_learns_it(monkeypatch):
-    module = import_module("melee.evaluation.evaluate")
+    module = import_module("melee.evaluation.off_policy")
     monkeypatch.setattr(module, "_fresh_agent", lambda labels, spec, seed: StubAgent(labels))
     history = clean_log()
     chosen, outside = choices(Log(history), "stub", seed=0)

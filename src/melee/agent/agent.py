@@ -21,7 +21,7 @@ from melee.agent.show import as_html, as_text
 from melee.arrays import Ints
 from melee.checks import check_probability, check_reward, unit_number
 from melee.contexts import Context, read_context, read_contexts
-from melee.errors import InputError, MeleeWarning, whole_number
+from melee.errors import InputError, MeleeWarning, shown, whole_number
 from melee.explorers import Explorer, parse
 from melee.history import Round
 from melee.history.jsonl import append_lines
@@ -264,7 +264,7 @@ class Agent:
 
     def _check_id(self, id: Any) -> None:
         if not isinstance(id, str) or not 0 < len(id) <= 200:
-            raise InputError(f"id is {id!r:.60}; expected a text of 1 to 200 characters")
+            raise InputError(f"id is {shown(id)}; expected a text of 1 to 200 characters")
         if self._pending.knows(id):
             raise InputError(f"id {id!r} is taken by an earlier decision; expected a new one")
 
@@ -283,8 +283,8 @@ class Agent:
         self._n_acted += 1
         if id is not None:
             return id
-        made = f"{self._lineage}-{self._n_acted}"
-        while self._pending.knows(made):
+        made, pending = f"{self._lineage}-{self._n_acted}", self._pending
+        while made in pending.waiting or made in pending.done:
             self._n_acted += 1
             made = f"{self._lineage}-{self._n_acted}"
         return made
@@ -453,7 +453,7 @@ class Agent:
             for subject, reward in zip(subjects, rewards, strict=True):
                 id = subject.id if isinstance(subject, Decision) else subject
                 if not isinstance(id, str):
-                    raise InputError(f"id is {id!r:.60}; expected the text of a decision's id")
+                    raise InputError(f"id is {shown(id)}; expected the text of a decision's id")
                 if id in new and new[id] != reward:
                     raise InputError(f"decision {id!r} has two rewards here; send the final one")
                 if id not in new and not self._pending.repeats(id, reward):

@@ -6,27 +6,27 @@ from typing import Any
 import numpy as np
 
 from melee.contexts import Context
-from melee.errors import InputError
+from melee.errors import InputError, shown
 from melee.labels import Label, check_label
 
 
 def read_labels(actions: Any, least: int) -> list[Label]:
     """Labels of actions, each once, at least so many."""
     if isinstance(actions, str | bytes | dict) or not isinstance(actions, Iterable):
-        raise InputError(f"actions are {actions!r:.60}; expected a list of labels")
+        raise InputError(f"actions are {shown(actions)}; expected a list of labels")
     labels = [check_label(label) for label in actions]
     if len(labels) < least:
         raise InputError("there are no actions; expected at least one")
     if len(set(labels)) != len(labels):
         twice = next(label for i, label in enumerate(labels) if label in labels[:i])
-        raise InputError(f"action {twice!r:.60} is given twice; give each once")
+        raise InputError(f"action {shown(twice)} is given twice; give each once")
     return labels
 
 
 def read_list(given: Any, name: str) -> list[Any]:
     """One entry for each round."""
     if isinstance(given, str | bytes | dict) or not isinstance(given, Iterable):
-        raise InputError(f"{name} are {given!r:.60}; expected a list, one for each round")
+        raise InputError(f"{name} are {shown(given)}; expected a list, one for each round")
     return list(given)
 
 
@@ -52,4 +52,4 @@ def check_seconds(name: str, value: Any) -> None:
     """Refuse what is not a number of seconds."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0.0 < value < 1e18:
-        raise InputError(f"{name} is {value!r:.60}; expected a number of seconds, above 0")
+        raise InputError(f"{name} is {shown(value)}; expected a number of seconds, above 0")

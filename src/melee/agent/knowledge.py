@@ -8,7 +8,7 @@ import numpy as np
 from melee.agent.model import Model
 from melee.arrays import Floats, Ints
 from melee.contexts import Context
-from melee.errors import InputError
+from melee.errors import InputError, shown
 from melee.explorers import Explorer
 from melee.features import FeatureMap
 from melee.labels import Label
@@ -59,6 +59,7 @@ class Knowledge:
         self.explorer, self.floor, self.seed, self.half_life = explorer, floor, seed, half_life
         self.features = FeatureMap(max_features)
         self.n_learned = self.version = 0
+        self.total_reward = 0.0
         self.set_labels(labels, [0] * len(labels), [0.0] * len(labels))
         self.young: Model | None = None
         self.model = self._new_model(0)
@@ -78,6 +79,11 @@ class Knowledge:
         self._reward, self._probability = np.zeros(1), np.zeros(1)
 
     @property
+    def average_reward(self) -> float:
+        """Of all rounds learned."""
+        return self.total_reward / max(self.n_learned, 1)
+
+    @property
     def models(self) -> list[Model]:
         """The one that decides, and the young one."""
         return [self.model] if self.young is None else [self.model, self.young]
@@ -85,10 +91,10 @@ class Knowledge:
     def number(self, label: Label) -> int:
         """The number of an action."""
         if label not in self.index:
-            some = ", ".join(f"{known!r:.40}" for known in self.labels[:10])
+            some = ", ".join(f"{shown(known)}" for known in self.labels[:10])
             more = ", ..." if len(self.labels) > 10 else ""
             raise InputError(
-                f"action {label!r:.60} does not exist: there are {len(self.labels)} actions, "
+                f"action {shown(label)} does not exist: there are {len(self.labels)} actions, "
                 f"{some}{more}; add it with add_actions"
             )
         return self.index[label]
@@ -115,6 +121,7 @@ class Knowledge:
                 encoded = (self.features.revision, rows.copy())
         else:
             rows = context.reshape(1, -1)
+            encoded = (self.features.revision, rows)
         self._draw[0] = draw
         if chosen is None:
             self.model.act(rows, self._draw, self.floor, self._pmf, self._action)
@@ -182,10 +189,20 @@ class Knowledge:
         self._action[0] = number
         self._reward[0] = reward
         self._probability[0] = probability
-        self._learn_rows(rows, self._action, self._reward, self._probability, [number], [reward])
+        self.model.learn(rows, self._action, self._reward, self._probability)
+        if self.young is not None:
+            self.young.learn(rows, self._action, self._reward, self._probability)
+        self._count(number, reward)
         if self.half_life is not None and self._rounds_until_turn() == self.half_life:
             self._turn()
         return True
+
+    def _count(self, number: int, reward: float) -> None:
+        self.plays[number] += 1
+        self.rewards[number] += reward
+        self.total_reward += reward
+        self.n_learned += 1
+        self.version += 1
 
     def learn(self, lessons: Sequence[Lesson]) -> int:
         """Learn rounds in order; returns how many of their actions exist.
@@ -198,21 +215,16 @@ class Knowledge:
             self._take_in_features()
         features, first = self.features, 0
         rows = np.empty((len(known), features.n_features))
-        numbers = [self.index[one.action] for one in known]
-        earned = [one.reward for one in known]
-        actions, rewards = np.array(numbers, np.int64), np.array(earned)
+        actions = np.array([self.index[one.action] for one in known], np.int64)
+        rewards = np.array([one.reward for one in known])
         probabilities = np.array([one.probability for one in known])
 
         def learn_until(end: int) -> None:
             some = slice(first, end)
-            self._learn_rows(
-                rows[some],
-                actions[some],
-                rewards[some],
-                probabilities[some],
-                numbers[some],
-                earned[some],
-            )
+            for model in self.models:
+                model.learn(rows[some], actions[some], rewards[some], probabilities[some])
+            for one in known[some]:
+                self._count(self.index[one.action], one.reward)
 
         for i, one in enumerate(known):
             features.learn(one.context)
@@ -228,25 +240,6 @@ class Knowledge:
                 self._turn()
         learn_until(len(known))
         return len(known)
-
-    def _learn_rows(
-        self,
-        rows: Floats,
-        actions: Ints,
-        rewards: Floats,
-        probabilities: Floats,
-        numbers: list[int],
-        earned: list[float],
-    ) -> None:
-        """Have the models learn rows; the last two hold the same as two of the arrays."""
-        self.model.learn(rows, actions, rewards, probabilities, earned)
-        if self.young is not None:
-            self.young.learn(rows, actions, rewards, probabilities, earned)
-        for number, reward in zip(numbers, earned, strict=True):
-            self.plays[number] += 1
-            self.rewards[number] += reward
-        self.n_learned += len(numbers)
-        self.version += len(numbers)
 
     def _rounds_until_turn(self) -> int:
         """How many rounds may be learned before a generation ends."""
@@ -269,16 +262,24 @@ class Knowledge:
     # -- growing ----------------------------------------------------------------------------
 
     def _take_in_features(self) -> None:
-        same = np.arange(len(self.labels))
-        for model in self.models:
-            model.resize(self.features.n_features, self.features.filled, same, len(self.labels))
+        self._resize(np.arange(len(self.labels)), len(self.labels))
         self.make_room()
+
+    def _resize(self, kept: Ints, n_actions: int) -> None:
+        """Have the models take in the features, and actions that moved.
+
+        New actions are expected to earn halfway from the average reward to the best possible.
+        """
+        hoped = min((1.0 + self.average_reward) / 2.0, 0.999)
+        for model in self.models:
+            sizes = self.features.n_features, self.features.filled
+            model.resize(*sizes, kept, n_actions, hoped)
 
     def add(self, labels: Sequence[Label]) -> None:
         """Take in new actions."""
         known = [label for label in labels if label in self.index]
         if known:
-            raise InputError(f"action {known[0]!r:.60} exists already; add only new ones")
+            raise InputError(f"action {shown(known[0])} exists already; add only new ones")
         n = len(self.labels)
         size = self.model.state.block.nbytes / n * (n + len(labels))
         if size > MAX_MODEL_BYTES:
@@ -302,8 +303,7 @@ class Knowledge:
             self._change(tuple(self.labels[i] for i in stays), kept)
 
     def _change(self, labels: Labels, kept: Ints) -> None:
-        for model in self.models:
-            model.resize(self.features.n_features, self.features.filled, kept, len(labels))
+        self._resize(kept, len(labels))
         plays = dict(zip(self.labels, self.plays, strict=True))
         rewards = dict(zip(self.labels, self.rewards, strict=True))
         self.set_labels(
@@ -324,6 +324,6 @@ class Knowledge:
         return {
             "learned": self.n_learned,
             "features": self.features.n_features,
-            "average reward": self.model.average_reward,
+            "average reward": self.average_reward,
             **explorer.diagnostics(self.model.state),
         }

@@ -39,7 +39,6 @@ class Model:
         self.explorer, self.seed, self.generation = explorer, seed, generation
         self.n_features, self.n_actions = n_features, n_actions
         self.n_learned = 0
-        self.total_reward = 0.0
         self.optimism: Floats = np.zeros(n_actions)  # what late actions were first expected to earn
         self.some_closed = False
         self._axes: growth.Axes | None = None
@@ -64,11 +63,6 @@ class Model:
         """Whether the scale of its contexts is found."""
         return int(self.state.kept[0]) >= N_KEPT
 
-    @property
-    def average_reward(self) -> float:
-        """Of the rounds learned."""
-        return self.total_reward / max(self.n_learned, 1)
-
     def act(self, rows: Floats, draws: Ints, floor: float, pmfs: Floats, actions: Ints) -> None:
         """Fill the probabilities and draw an action for every row."""
         t = self.n_learned + 1
@@ -87,22 +81,13 @@ class Model:
         self.some_closed = True
         self.state = self.explorer.among_some(self.state)
 
-    def learn(
-        self,
-        rows: Floats,
-        actions: Ints,
-        rewards: Floats,
-        probabilities: Floats,
-        earned: list[float],
-    ) -> None:
-        """Absorb rounds in order; `earned` are the rewards again, as a list."""
+    def learn(self, rows: Floats, actions: Ints, rewards: Floats, probabilities: Floats) -> None:
+        """Absorb rounds in order."""
         first = self.n_learned
         self._learn(
             self.state, self._scaling, rows, first, self._rng, actions, rewards, probabilities
         )
-        self.n_learned += len(earned)
-        for reward in earned:  # one by one: rounds learned singly give the same sum
-            self.total_reward += reward
+        self.n_learned = first + len(rows)
 
     @property
     def axes(self) -> growth.Axes:
@@ -112,7 +97,9 @@ class Model:
             self._axes = growth.axes_of(lambda d, k: self._start(d, k, kind), 3, 3)
         return self._axes
 
-    def resize(self, n_features: int, filled: list[float], kept: Ints, n_actions: int) -> None:
+    def resize(
+        self, n_features: int, filled: list[float], kept: Ints, n_actions: int, hoped: float
+    ) -> None:
         """Take in new features, new actions, or let actions go.
 
         Parameters
@@ -120,15 +107,16 @@ class Model:
         n_features, filled
             How many features there are now, and what the past had in the new ones.
         kept, n_actions
-            Where each action is now (-1: gone), and how many there are. New ones start with
-            optimism: halfway from the average reward so far to the best possible.
+            Where each action is now (-1: gone), and how many there are.
+        hoped
+            What new actions are expected to earn at first, unless nothing was learned so far.
         """
         stays = kept >= 0
         optimism = np.zeros(n_actions)
         optimism[kept[stays]] = self.optimism[stays]
         if self.n_learned:
             new = np.setdiff1d(np.arange(n_actions), kept)
-            optimism[new] = min((1.0 + self.average_reward) / 2.0, 0.999)
+            optimism[new] = hoped
         old, settled, before = self.state, self.is_settled, self.n_features
         fresh = self._start(n_features, n_actions, growth.kind_of(old) if settled else None)
         for action in np.flatnonzero(optimism):
@@ -181,7 +169,6 @@ class Model:
             "n_features": self.n_features,
             "n_actions": self.n_actions,
             "n_learned": self.n_learned,
-            "total_reward": self.total_reward,
             "some_closed": self.some_closed,
             "kind": [kind.exact, kind.hidden],
             "settings": [_written(one) for one in growth.settings(self.state)],
@@ -197,7 +184,6 @@ class Model:
         model.explorer, model.seed, model.generation = explorer, seed, int(about["generation"])
         model.n_features, model.n_actions = int(about["n_features"]), int(about["n_actions"])
         model.n_learned = int(about["n_learned"])
-        model.total_reward = float(about["total_reward"])
         model.some_closed = about["some_closed"] is True
         model._axes = None
         model._rng = stream(seed, "exploration", model.generation)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from melee.agent.knowledge import Encoded
 from melee.contexts import Context
-from melee.errors import InputError
+from melee.errors import InputError, shown
 from melee.labels import Label
 
 
@@ -65,18 +65,18 @@ class Pending:
             return False
         if id not in self.done:
             raise InputError(
-                f"decision {id!r:.80} is not known: it was not made here, or its reward came long "
+                f"decision {shown(id)} is not known: it was not made here, or its reward came long "
                 "ago; learn from the full record: learn(context, action, reward, probability)"
             )
         known = self.done[id]
         if known is None:
             raise InputError(
-                f"decision {id!r:.80} was given up before its reward came; learn from the full "
+                f"decision {shown(id)} was given up before its reward came; learn from the full "
                 "record, learn(context, action, reward, probability), or give it more time"
             )
         if known != reward:
             raise InputError(
-                f"decision {id!r:.80} has the reward {known:g} already and now gets {reward:g}; a "
+                f"decision {shown(id)} has the reward {known:g} already and now gets {reward:g}; a "
                 "decision is rewarded once: send the final reward only"
             )
         return True

@@ -77,6 +77,7 @@ def to_bytes(agent: "Agent") -> bytes:
         "rewards": known.rewards,
         "n_learned": known.n_learned,
         "version": known.version,
+        "total_reward": known.total_reward,
         "features": known.features.to_json(),
         "models": models,
         "waiting": [[id, *_waiting_to_json(one)] for id, one in waiting.items()],
@@ -150,6 +151,7 @@ def _knowledge(agent: "Agent", about: Any, arrays: list[npt.NDArray[Any]]) -> Kn
         raise DataError("its actions do not fit together")
     known.features = FeatureMap.from_json(about["features"])
     known.n_learned, known.version = int(about["n_learned"]), int(about["version"])
+    known.total_reward = float(about["total_reward"])
     known.model, *rest = [
         Model.from_parts(agent._inside, agent.seed, one, arrays) for one in about["models"]
     ]

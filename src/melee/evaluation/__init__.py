@@ -2,8 +2,8 @@
 
 from melee.evaluation.doctor import examine
 from melee.evaluation.estimates import Estimate, effective_sample_size
-from melee.evaluation.evaluate import ESTIMATORS, Evaluation, compare, evaluate
 from melee.evaluation.findings import Finding
+from melee.evaluation.off_policy import ESTIMATORS, Evaluation, compare, evaluate
 
 __all__ = [
     "ESTIMATORS",

@@ -15,8 +15,9 @@ from scipy import special
 from melee.arrays import Floats
 from melee.evaluation import context_checks
 from melee.evaluation.estimates import mean_interval, typical_weight
-from melee.evaluation.evaluate import MIN_EFFECTIVE, MIN_ROUNDS, pmf_fault
 from melee.evaluation.findings import LEVEL, Fault, Finding, count_p_value, listed
+from melee.evaluation.log import MIN_ROUNDS, pmf_fault
+from melee.evaluation.support import MIN_EFFECTIVE
 
 if TYPE_CHECKING:
     from melee.history import History, Round

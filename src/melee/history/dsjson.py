@@ -31,8 +31,9 @@ from pathlib import Path
 from typing import Any
 
 from melee.errors import DataError, InputError
+from melee.history.history import History, gather
 from melee.history.jsonl import bounded, compressed, dumps, from_json, lines, load, parse, to_json
-from melee.history.rounds import History, Round, check_round, gather
+from melee.history.rounds import Round, check_round
 from melee.labels import Label, label_to_json
 
 FLOAT32 = 3.4028234663852886e38

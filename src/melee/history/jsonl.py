@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from melee.errors import DataError, InputError
-from melee.history.rounds import TOO_DEEP, History, Round, check_round, gather
+from melee.history.history import TOO_DEEP, History, gather
+from melee.history.rounds import Round, check_round
 from melee.labels import label_from_json, label_to_json
 
 MAX_LINE = 16 * 2**20

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from melee.errors import DataError, InputError
+from melee.history.history import History, gather
 from melee.history.jsonl import dumps, from_json, parse, to_json
-from melee.history.rounds import History, gather
 
 COLUMNS = ("id", "time", "context", "action", "probability", "reward", "pmf", "explorer", "version")
 NUMBERS = ("time", "probability", "reward")

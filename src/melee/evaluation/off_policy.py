@@ -6,38 +6,28 @@ log in future. A number that looks like an answer and is none would be worse tha
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from melee.arrays import Floats, Ints
+from melee.arrays import Floats
 from melee.contexts import Context
 from melee.errors import InputError, MeleeError, unknown, whole_number
 from melee.evaluation import estimates
 from melee.evaluation.estimates import Estimate
-from melee.evaluation.reward_model import predict_rewards
-from melee.history import check_round
+from melee.evaluation.log import Log
+from melee.evaluation.support import cautions, lacking, model_cautions
 from melee.labels import Label
 
 if TYPE_CHECKING:
     from melee.agent import Agent
-    from melee.history import History, Round
+    from melee.history import History
 
 Policy: TypeAlias = "Agent | str | Callable[[Context], Any]"
 
 ESTIMATORS = ("dr", "snips", "ips", "dm")
 """Those that one should look at first, first."""
-MIN_ROUNDS = 20
-MIN_EFFECTIVE = 10.0
-"""Effective sample size below which intervals no longer hold what they promise."""
-FEW_EFFECTIVE = 50.0
-"""Effective sample size below which a warning reminds of how little that is."""
-UNSUPPORTED = 0.01
-"""Share of a policy's choices that the log may lack."""
-_CERTAINTY = 0.9999
-"""Of the interval around the mean weight that has to reach 1."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,81 +170,6 @@ def compare(
     return found
 
 
-class Log:
-    """A history as arrays, checked: what is in here can be computed with.
-
-    Attributes
-    ----------
-    labels
-        Every action that was played or could have been, in the order of appearance.
-    actions
-        Positions in `labels`, (n,).
-    chances
-        Logged probabilities of all actions, (n, K); rows of NaN where only one was logged.
-    """
-
-    def __init__(self, history: "History") -> None:
-        rounds = list(history)
-        if len(rounds) < MIN_ROUNDS:
-            raise InputError(
-                f"the log has {len(rounds)} rounds; expected at least {MIN_ROUNDS}: log more "
-                "before you evaluate a policy on it"
-            )
-        self.contexts = [one.context for one in rounds]
-        self.pmfs = [one.pmf for one in rounds]
-        wrong = ((i, pmf_fault(one)) for i, one in enumerate(rounds))
-        self.wrong_pmf = next((f"round {i}: {fault}" for i, fault in wrong if fault), None)
-        self.rewards = _numbers("reward", (one.reward for one in rounds))
-        self.probabilities = _numbers("probability", (one.probability for one in rounds))
-        index: dict[Label, int] = {}
-        for one in rounds:
-            index.setdefault(one.action, len(index))
-        self.n_played = len(index)  # the first ones of `labels`
-        for one in rounds:
-            for label in one.pmf or ():
-                index.setdefault(label, len(index))
-        self.index, self.labels = index, list(index)
-        self.actions: Ints = np.array([index[one.action] for one in rounds])
-        self.chances = np.full((len(rounds), len(index)), np.nan)
-        for row, pmf in zip(self.chances, self.pmfs, strict=True):
-            if pmf is not None:
-                row[:] = 0.0
-                for label, chance in pmf.items():
-                    row[index[label]] = chance
-        self.n_rounds = len(rounds)
-
-    @functools.cached_property
-    def predicted(self) -> Floats:
-        """The model's rewards of all actions, (n, K)."""
-        return predict_rewards(self.contexts, self.actions, self.rewards, len(self.labels))
-
-    def without_support(self) -> str | None:
-        """Why no policy at all could be evaluated by weights, if none can."""
-        given = self.probabilities
-        wrong = ~((given > 0.0) & (given <= 1.0))
-        if wrong.any():
-            first = int(np.flatnonzero(wrong)[0])
-            shown = "missing" if np.isnan(given[first]) else f"{given[first]:g}"
-            return (
-                f"{wrong.sum():,} of {self.n_rounds:,} rounds have no usable probability, number "
-                f"{first} the first ({shown}); expected the chance, above 0 and at most 1, that "
-                "the logged action had when it was chosen: log it with every round, as "
-                "Agent.act does"
-            )
-        if (given == 1.0).all():
-            return (
-                "every round was logged with probability 1, so nothing but the chosen action was "
-                f"ever tried, and only a model could answer; {_EXPLORE}"
-            )
-        return self.wrong_pmf
-
-
-_EXPLORE = (
-    "let the logging policy explore, as Agent(floor=0.02) does, or ask the model alone with "
-    'estimators=("dm",)'
-)
-
-
 def _evaluate(
     log: Log,
     policy: Policy,
@@ -278,7 +193,7 @@ def _evaluate(
         reasons = lacking(log, chosen, outside, weights)
         if reasons:
             raise InputError(f"this log cannot evaluate {name}: {'; also, '.join(reasons)}")
-        said += _cautions(weights, outside)
+        said += cautions(weights, outside)
     # What the model knows nothing of, it takes to earn what all rounds earn on average.
     found: dict[str, Estimate] = {}
     if "dr" in estimators or "dm" in estimators:
@@ -295,7 +210,7 @@ def _evaluate(
             found[one] = estimates.doubly_robust(
                 weights, log.rewards, of_chosen, predicted, confidence
             )
-    said += _model_cautions(log, chosen, outside, found)
+    said += model_cautions(log, chosen, outside, found)
     logged = estimates.ips(np.ones(log.n_rounds), log.rewards, confidence)._replace(name="logged")
     return Evaluation(name, log.n_rounds, confidence, found, logged, effective, tuple(said))
 
@@ -336,106 +251,6 @@ def _fresh_agent(labels: list[Label], spec: str, seed: int) -> "Agent":
     return Agent(labels, explorer=spec, seed=seed)
 
 
-def lacking(log: Log, chosen: Floats, outside: Floats, weights: Floats) -> list[str]:
-    """Why the log cannot answer for a policy: a sentence per reason, none if it can."""
-    reasons = []
-    never = chosen[:, log.n_played :].sum(axis=1) + outside
-    if never.mean() > UNSUPPORTED:
-        labels = [repr(label) for label in log.labels[log.n_played :]]
-        named = f" ({', '.join(labels[:3])}{', ...' if len(labels) > 3 else ''})" if labels else ""
-        reasons.append(
-            f"{never.mean():.1%} of the policy's choices are actions that the log never "
-            f"played{named}; expected at most {UNSUPPORTED:.0%}: log rounds with these actions, or "
-            "leave them out of the policy"
-        )
-    impossible = np.where(log.chances[:, : log.n_played] <= 0.0, chosen[:, : log.n_played], 0.0)
-    if impossible.sum() / log.n_rounds > UNSUPPORTED:
-        reasons.append(
-            f"{impossible.sum() / log.n_rounds:.1%} of the policy's choices had probability 0 "
-            f"in the log, or could not be chosen; expected at most {UNSUPPORTED:.0%}: log with a "
-            "floor under every action's probability, as Agent(floor=0.02) does"
-        )
-    if reasons:
-        return reasons
-    expected = _expected_effective(log, chosen)
-    effective = min(estimates.effective_sample_size(weights), expected)
-    if effective < MIN_EFFECTIVE:
-        reasons.append(
-            f"the effective sample size is {effective:.1f} of {log.n_rounds:,} rounds; expected "
-            f"at least {MIN_EFFECTIVE:.0f}: the policy wants what was rarely tried, so log more "
-            "rounds, or with a higher floor, as Agent(floor=0.02) does"
-        )
-    low, high = estimates.mean_interval(weights, 0.0, estimates.typical_weight(weights), _CERTAINTY)
-    missing = float((never + impossible.sum(axis=1)).mean())
-    # Where all probabilities are known, so is how far chance may move the mean of weights.
-    reach = 4.0 * np.sqrt(max(log.n_rounds / expected - 1.0, 0.0) / log.n_rounds)
-    mean = float(weights.mean())
-    if min(low, mean - reach) > 1.0 or max(high, mean + reach) < 1.0 - missing:
-        reasons.append(
-            f"the weights, the policy's probability over the logged one, average "
-            f"{mean:.3g}; expected 1, within chance: actions were not chosen by the "
-            "logged probabilities, or the policy wants what could not be chosen; see what "
-            "`melee doctor` says of this log"
-        )
-    return reasons
-
-
-def _expected_effective(log: Log, chosen: Floats) -> float:
-    """The effective sample size to be expected, if the probabilities of all actions are known.
-
-    It does not depend on luck: without a single round of great weight the others look fine.
-    """
-    if np.isnan(log.chances).any():
-        return np.inf
-    squares = np.divide(chosen**2, log.chances, out=np.zeros_like(chosen), where=log.chances > 0.0)
-    return log.n_rounds / max(float(squares.sum(axis=1).mean()), 1e-300)
-
-
-def _cautions(weights: Floats, outside: Floats) -> list[str]:
-    said = []
-    effective = estimates.effective_sample_size(weights)
-    if effective < FEW_EFFECTIVE:
-        said.append(
-            f"the log is worth only {effective:.0f} rounds of this policy; expect the estimates "
-            "to move as it grows"
-        )
-    share = weights.max() / weights.sum()
-    if share > 0.1:
-        said.append(
-            f"a single round carries {share:.0%} of the weight; a higher floor under the logged "
-            "probabilities would spread it"
-        )
-    if outside.mean() > 1e-4:
-        said.append(
-            f"{outside.mean():.2%} of the policy's choices are actions unknown to the log; "
-            "estimates leave them out, or take them to earn the average"
-        )
-    return said
-
-
-def _model_cautions(
-    log: Log, chosen: Floats, outside: Floats, found: Mapping[str, Estimate]
-) -> list[str]:
-    said = []
-    if "dm" in found and "dr" not in found:
-        said.append(
-            "dm is what a model of rewards believes; its interval does not tell how wrong the "
-            "model is"
-        )
-        never = float((chosen[:, log.n_played :].sum(axis=1) + outside).mean())
-        if never > UNSUPPORTED:
-            said.append(
-                f"{never:.1%} of the policy's choices are actions that the log never played; the "
-                "model takes them to earn what all rounds earn on average"
-            )
-    elif "dm" in found and not found["dr"].low <= found["dm"].value <= found["dr"].high:
-        said.append(
-            f"the model alone (dm) says {found['dm'].value:.4f}, outside the interval of dr; "
-            "the model is wrong about this policy, so trust dr"
-        )
-    return said
-
-
 def _distribution(given: Any, i: int) -> Mapping[Label, float]:
     """What a function answered for the context of a round, as probabilities."""
     if not isinstance(given, Mapping):
@@ -457,33 +272,6 @@ def _distribution(given: Any, i: int) -> Mapping[Label, float]:
             "0 or larger that sum to 1"
         )
     return given
-
-
-def pmf_fault(one: "Round") -> str | None:
-    """What is wrong with a round's probabilities of all actions."""
-    if one.pmf is None:
-        return None
-    try:
-        check_round(dataclasses.replace(one, reward=0.0, time=None))
-    except InputError as error:
-        return str(error)
-    return None
-
-
-def _numbers(name: str, given: Iterable[Any]) -> Floats:
-    """Rewards or probabilities, NaN for missing ones; rewards have to be within [0, 1]."""
-    values = np.array([np.nan if one is None else float(one) for one in given])
-    if name == "reward":
-        wrong = ~((values >= 0.0) & (values <= 1.0))
-        if wrong.any():
-            first = int(np.flatnonzero(wrong)[0])
-            shown = "missing" if np.isnan(values[first]) else f"{values[first]:g}"
-            raise InputError(
-                f"{wrong.sum():,} of {len(values):,} rewards cannot be used, that of round "
-                f"{first} the first ({shown}); expected numbers from 0 to 1: scale them, and leave "
-                "out rounds whose reward is unknown; `melee doctor` lists what is wrong with a log"
-            )
-    return values
 
 
 def _check_estimators(given: Sequence[str]) -> None:

@@ -1,0 +1,119 @@
+"""A history as arrays: what can be computed with, checked."""
+
+import dataclasses
+import functools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from melee.arrays import Floats, Ints
+from melee.errors import InputError
+from melee.evaluation.reward_model import predict_rewards
+from melee.history import check_round
+from melee.labels import Label
+
+if TYPE_CHECKING:
+    from melee.history import History, Round
+
+MIN_ROUNDS = 20
+_EXPLORE = (
+    "let the logging policy explore, as Agent(floor=0.02) does, or ask the model alone with "
+    'estimators=("dm",)'
+)
+
+
+class Log:
+    """A history as arrays, checked: what is in here can be computed with.
+
+    Attributes
+    ----------
+    labels
+        Every action that was played or could have been, in the order of appearance.
+    actions
+        Positions in `labels`, (n,).
+    chances
+        Logged probabilities of all actions, (n, K); rows of NaN where only one was logged.
+    """
+
+    def __init__(self, history: "History") -> None:
+        rounds = list(history)
+        if len(rounds) < MIN_ROUNDS:
+            raise InputError(
+                f"the log has {len(rounds)} rounds; expected at least {MIN_ROUNDS}: log more "
+                "before you evaluate a policy on it"
+            )
+        self.contexts = [one.context for one in rounds]
+        self.pmfs = [one.pmf for one in rounds]
+        wrong = ((i, pmf_fault(one)) for i, one in enumerate(rounds))
+        self.wrong_pmf = next((f"round {i}: {fault}" for i, fault in wrong if fault), None)
+        self.rewards = _numbers("reward", (one.reward for one in rounds))
+        self.probabilities = _numbers("probability", (one.probability for one in rounds))
+        index: dict[Label, int] = {}
+        for one in rounds:
+            index.setdefault(one.action, len(index))
+        self.n_played = len(index)  # the first ones of `labels`
+        for one in rounds:
+            for label in one.pmf or ():
+                index.setdefault(label, len(index))
+        self.index, self.labels = index, list(index)
+        self.actions: Ints = np.array([index[one.action] for one in rounds])
+        self.chances = np.full((len(rounds), len(index)), np.nan)
+        for row, pmf in zip(self.chances, self.pmfs, strict=True):
+            if pmf is not None:
+                row[:] = 0.0
+                for label, chance in pmf.items():
+                    row[index[label]] = chance
+        self.n_rounds = len(rounds)
+
+    @functools.cached_property
+    def predicted(self) -> Floats:
+        """The model's rewards of all actions, (n, K)."""
+        return predict_rewards(self.contexts, self.actions, self.rewards, len(self.labels))
+
+    def without_support(self) -> str | None:
+        """Why no policy at all could be evaluated by weights, if none can."""
+        given = self.probabilities
+        wrong = ~((given > 0.0) & (given <= 1.0))
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            shown = "missing" if np.isnan(given[first]) else f"{given[first]:g}"
+            return (
+                f"{wrong.sum():,} of {self.n_rounds:,} rounds have no usable probability, number "
+                f"{first} the first ({shown}); expected the chance, above 0 and at most 1, that "
+                "the logged action had when it was chosen: log it with every round, as "
+                "Agent.act does"
+            )
+        if (given == 1.0).all():
+            return (
+                "every round was logged with probability 1, so nothing but the chosen action was "
+                f"ever tried, and only a model could answer; {_EXPLORE}"
+            )
+        return self.wrong_pmf
+
+
+def pmf_fault(one: "Round") -> str | None:
+    """What is wrong with a round's probabilities of all actions."""
+    if one.pmf is None:
+        return None
+    try:
+        check_round(dataclasses.replace(one, reward=0.0, time=None))
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def _numbers(name: str, given: Iterable[Any]) -> Floats:
+    """Rewards or probabilities, NaN for missing ones; rewards have to be within [0, 1]."""
+    values = np.array([np.nan if one is None else float(one) for one in given])
+    if name == "reward":
+        wrong = ~((values >= 0.0) & (values <= 1.0))
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            shown = "missing" if np.isnan(values[first]) else f"{values[first]:g}"
+            raise InputError(
+                f"{wrong.sum():,} of {len(values):,} rewards cannot be used, that of round "
+                f"{first} the first ({shown}); expected numbers from 0 to 1: scale them, and leave "
+                "out rounds whose reward is unknown; `melee doctor` lists what is wrong with a log"
+            )
+    return values

@@ -1,0 +1,243 @@
+"""Histories: rounds in order, and the files that they are kept in.
+
+A round is checked where it is made (`read_round`). A log by someone else may be wrong, though,
+and to say what is wrong with it, it must be read: with `strict=False` readers keep the rounds
+as they are. There, a number that is none is NaN, and a row that cannot be read at all, such as
+one without an action, is left out and listed in `History.problems`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, Self, TypeVar, overload
+
+import numpy as np
+
+from melee.arrays import Floats
+from melee.artefact import write_atomically
+from melee.errors import DataError, InputError, unknown
+from melee.history.rounds import Round, as_read, check_round, read_round
+from melee.labels import Label
+
+ENDINGS = {
+    ".jsonl": "jsonl",
+    ".jsonl.gz": "jsonl",
+    ".ndjson": "jsonl",
+    ".ndjson.gz": "jsonl",
+    ".parquet": "parquet",
+    ".dsjson": "dsjson",
+    ".dsjson.gz": "dsjson",
+}
+"""Endings of the files that histories are kept in, and their formats."""
+
+TOO_DEEP = "it is nested too deeply; expected values, or lists and objects of a few levels"
+
+Raw = TypeVar("Raw")
+
+
+class Problem(NamedTuple):
+    """A row of a file that could not be read, counted from 1, and why."""
+
+    row: int
+    sentence: str
+
+
+class History:
+    """A sequence of rounds, in memory, that can be written to a file and read again.
+
+    For logs larger than memory, append to a file line by line with `append_lines` instead.
+
+    Parameters
+    ----------
+    rounds
+        Rounds, taken as they are; `append` checks.
+
+    Attributes
+    ----------
+    problems
+        Rows that a reader left out, with `strict=False` only. A slice has none.
+
+    Examples
+    --------
+    >>> history = History()
+    >>> history.append(context={"age": 31}, action="sports", reward=1, probability=0.8)
+    >>> history.append(context={"age": 64}, action="news", reward=0, probability=0.2)
+    >>> history
+    <History of 2 rounds>
+    >>> history.rewards
+    array([1., 0.])
+    >>> history.actions
+    ['sports', 'news']
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     history.write(f"{directory}/log.jsonl")
+    ...     again = History.read(f"{directory}/log.jsonl")
+    >>> again == history
+    True
+    """
+
+    def __init__(self, rounds: Iterable[Round] = ()) -> None:
+        self._rounds = list(rounds)
+        self.problems: list[Problem] = []
+
+    def __len__(self) -> int:
+        return len(self._rounds)
+
+    @overload
+    def __getitem__(self, index: int) -> Round: ...
+    @overload
+    def __getitem__(self, index: slice) -> "History": ...
+    def __getitem__(self, index: int | slice) -> "Round | History":
+        if isinstance(index, slice):
+            return History(self._rounds[index])
+        return self._rounds[index]
+
+    def __iter__(self) -> Iterator[Round]:
+        return iter(self._rounds)
+
+    def __eq__(self, other: object) -> bool:
+        """The same rounds in the same order."""
+        return self._rounds == other._rounds if isinstance(other, History) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        left_out = f", {len(self.problems)} left out" if self.problems else ""
+        return f"<History of {len(self)} rounds{left_out}>"
+
+    def append(self, given: Round | None = None, /, **fields: Any) -> None:
+        """Add a round, given whole or by the arguments of `read_round`; it is checked."""
+        if given is None:
+            self._rounds.append(read_round(**fields))
+        else:
+            check_round(given)
+            self._rounds.append(given)
+
+    def extend(self, rounds: Iterable[Round]) -> None:
+        """Add several rounds, all or none."""
+        added = list(rounds)
+        for one in added:
+            check_round(one)
+        self._rounds.extend(added)
+
+    @property
+    def rewards(self) -> Floats:
+        """The reward of every round."""
+        return np.array([one.reward for one in self._rounds], dtype=np.float64)
+
+    @property
+    def probabilities(self) -> Floats:
+        """The probability of every round's action."""
+        return np.array([one.probability for one in self._rounds], dtype=np.float64)
+
+    @property
+    def actions(self) -> list[Label]:
+        """All actions that were chosen or eligible, in the order in which they first appear."""
+        seen: dict[Label, None] = {}
+        for one in self._rounds:
+            if one.pmf is not None:
+                seen.update(dict.fromkeys(one.pmf))
+            seen.setdefault(one.action)
+        return list(seen)
+
+    @classmethod
+    def read(
+        cls,
+        path: str | PathLike[str],
+        format: str | None = None,  # noqa: A002
+        strict: bool = True,
+    ) -> Self:
+        """The rounds of a file.
+
+        Parameters
+        ----------
+        path
+            The file. `.jsonl` and `.ndjson` hold one JSON object a line, `.parquet` a table,
+            `.dsjson` VowpalWabbit's decisions; files of lines may be compressed (`.gz`).
+        format
+            `jsonl`, `parquet` or `dsjson`, where the name does not say it.
+        strict
+            Refuse the file at its first bad round. Otherwise keep numbers as they are, with NaN
+            for what is none, and list the rows that cannot be read in `problems`.
+        """
+        file = Path(path)
+        module = _format(file, format)
+        if not file.exists():
+            raise DataError(f"{file}: there is no such file; check the path")
+        if file.is_dir():
+            raise DataError(f"{file} is a directory; read one of its files")
+        history = cls()
+        read: History = module.read(file, strict=strict)
+        history._rounds, history.problems = read._rounds, read.problems
+        return history
+
+    def write(
+        self,
+        path: str | PathLike[str],
+        format: str | None = None,  # noqa: A002
+    ) -> None:
+        """Write all rounds to a file, whole or not at all; bad rounds are refused.
+
+        The endings and formats are those of `read`. What is there under that name is replaced.
+        """
+        file = Path(path)
+        module = _format(file, format)
+        for i, one in enumerate(self._rounds):
+            try:
+                check_round(one)
+            except InputError as error:
+                raise InputError(f"round {i} of the history: {error}") from None
+        content: bytes = module.content(self, compress=file.name.lower().endswith(".gz"))
+        try:
+            write_atomically(file, content)
+        except OSError as error:
+            raise DataError(f"{file}: cannot be written ({error.strerror or error})") from None
+
+
+def gather(
+    path: Path,
+    row: str,
+    rows: Iterable[tuple[int, Raw | InputError]],
+    fields: Callable[[Raw], dict[str, Any]],
+    strict: bool,
+) -> History:
+    """The history of a file, from its rows and how each gives the arguments of `read_round`.
+
+    `row` is what a row of that file is called. A row that could not even be fetched arrives as
+    the error that says why.
+    """
+    history = History()
+    make = read_round if strict else as_read
+    for number, raw in rows:
+        try:
+            if isinstance(raw, InputError):
+                raise raw
+            history._rounds.append(make(**fields(raw)))
+        except (InputError, RecursionError) as error:
+            sentence = str(error) if isinstance(error, InputError) else TOO_DEEP
+            if strict:
+                raise DataError(f"{path}, {row} {number}: {sentence}") from None
+            history.problems.append(Problem(number, sentence))
+    return history
+
+
+def _format(path: Path, given: str | None) -> ModuleType:
+    """The module of a format, by its name or by the file's ending."""
+    name = given
+    if name is None:
+        longest = sorted(ENDINGS, key=len, reverse=True)
+        name = next((ENDINGS[e] for e in longest if path.name.lower().endswith(e)), None)
+        if name is None:
+            raise InputError(
+                f"{path}: cannot tell the format from the name; known endings are "
+                f"{', '.join(ENDINGS)}, or give the format: {', '.join(_formats())}"
+            )
+    if name not in _formats():
+        raise unknown("format", str(name), _formats())
+    return import_module(f"melee.history.{name}")
+
+
+def _formats() -> list[str]:
+    return sorted(set(ENDINGS.values()))
