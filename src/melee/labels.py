@@ -6,6 +6,8 @@ Texts, numbers, true, false and None are written as they are, a tuple as {"tuple
 import math
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from melee.errors import InputError, shown
 
 Label: TypeAlias = Any
@@ -15,7 +17,9 @@ _DEPTH = 8
 
 
 def check_label(label: Label) -> Label:
-    """The label, if a decision could be looked up by it."""
+    """The label, if a decision could be looked up by it; a scalar of NumPy as Python's."""
+    if isinstance(label, np.generic):
+        label = label.item()
     try:
         hash(label)
         findable = bool(label == label)  # a NaN is not

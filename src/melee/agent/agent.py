@@ -18,14 +18,14 @@ from melee.agent.knowledge import Encoded, Knowledge, Labels, Lesson
 from melee.agent.locks import guard_against_forks, new_lock
 from melee.agent.pending import Pending, Waiting
 from melee.agent.show import as_html, as_text
-from melee.arrays import Ints
+from melee.arrays import Floats, Ints
 from melee.checks import check_probability, check_reward, unit_number
 from melee.contexts import Context, read_context, read_contexts
 from melee.errors import InputError, MeleeWarning, shown, whole_number
 from melee.explorers import Explorer, parse
 from melee.history import Round
 from melee.history.jsonl import append_lines
-from melee.labels import Label, check_label
+from melee.labels import Label, check_label, label_to_json
 from melee.rng import check_seed
 
 DEFAULT_FLOOR = 0.02
@@ -123,7 +123,7 @@ class Agent:
     def _begin(self) -> None:
         """Check the parameters, and start from nothing."""
         self._read_parameters()
-        labels = tuple(read_labels(self.actions, 1))
+        labels = tuple(self._read_labels(self.actions, 1))
         self._knowledge = Knowledge(
             labels, self._inside, self._floor, self.seed, self.half_life, self.max_features
         )
@@ -189,8 +189,9 @@ class Agent:
             now = time.time()
             if self.timeout is not None:
                 self._give_up(now)
-            name = self._name(id)
-            labels, pmf, action, encoded = self._knowledge.decide(read, _draw(name), chosen)
+            rows, encoded = self._knowledge.encode(read)
+            name = self._name(id, rows)
+            labels, pmf, action = self._knowledge.decide(rows, _draw(name), chosen)
             return self._decided(read, name, labels, pmf, action, now, encoded)
 
     def act_many(
@@ -221,9 +222,10 @@ class Agent:
             self._knowledge.ready(read[0], chosen)
             now = time.time()
             self._give_up(now)
-            names = [self._name(id) for id in given]
+            rows = self._knowledge.encode_many(read)
+            names = [self._name(id, row) for id, row in zip(given, rows, strict=True)]
             draws = np.array([_draw(name) for name in names], np.int64)
-            labels, pmfs, drawn = self._knowledge.decide_many(read, draws, chosen)
+            labels, pmfs, drawn = self._knowledge.decide_many(rows, draws, chosen)
             return [
                 self._decided(context, name, labels, pmf, action, now)
                 for context, name, pmf, action in zip(read, names, pmfs, drawn, strict=True)
@@ -278,15 +280,21 @@ class Agent:
             raise InputError("an id occurs twice; expected ids that differ")
         return names
 
-    def _name(self, id: str | None) -> str:
-        """The id of the next decision."""
+    def _name(self, id: str | None, row: Floats) -> str:
+        """The id of the next decision.
+
+        One that is made here depends on the context too. An agent that is loaded after a crash
+        counts on from its file; a reward that still comes for a decision of the lost time is then
+        not taken for another decision's.
+        """
         self._n_acted += 1
         if id is not None:
             return id
-        made, pending = f"{self._lineage}-{self._n_acted}", self._pending
+        pending, content = self._pending, zlib.crc32(row.data)
+        made = f"{self._lineage}-{self._n_acted}-{content:08x}"
         while made in pending.waiting or made in pending.done:
             self._n_acted += 1
-            made = f"{self._lineage}-{self._n_acted}"
+            made = f"{self._lineage}-{self._n_acted}-{content:08x}"
         return made
 
     # -- learning ---------------------------------------------------------------------------
@@ -340,7 +348,7 @@ class Agent:
             )
         context, label = read_context(subject), check_label(action)
         lesson = Lesson(context, label, check_reward(reward), check_probability(probability))
-        return self._learn_lessons([lesson], [None]) == 1
+        return self._learn_lessons([lesson], [None], write=True) == 1
 
     def learn_many(
         self,
@@ -381,12 +389,14 @@ class Agent:
         chances = [check_probability(one) for one in read_list(probabilities, "probabilities")]
         check_lengths(contexts, actions=labels, rewards=numbers, probabilities=chances)
         rounds = zip(contexts, labels, numbers, chances, strict=True)
-        return self._learn_lessons([Lesson(*one) for one in rounds], [None] * len(labels))
+        lessons = [Lesson(*one) for one in rounds]
+        return self._learn_lessons(lessons, [None] * len(lessons), write=True)
 
     def learn_rounds(self, rounds: Iterable[Round]) -> int:
         """Learn full records, such as a history: a warm start from the log of any policy.
 
-        A round whose id is known already is left out.
+        A round whose id is known already is left out. They have a log, and are not written to
+        this agent's.
 
         Returns
         -------
@@ -403,9 +413,11 @@ class Agent:
             )
             for one in given
         ]
-        return self._learn_lessons(lessons, [one.id for one in given])
+        return self._learn_lessons(lessons, [one.id for one in given], write=False)
 
-    def _learn_lessons(self, lessons: list[Lesson], ids: Sequence[str | None]) -> int:
+    def _learn_lessons(
+        self, lessons: list[Lesson], ids: Sequence[str | None], *, write: bool
+    ) -> int:
         """Learn full records, but for those whose id is known."""
         with self._lock:
             for action in dict.fromkeys(one.action for one in lessons):
@@ -422,7 +434,8 @@ class Agent:
                     fresh.setdefault(id, i)
             chosen = [lessons[i] for i in fresh.values()]
             names = [ids[i] for i in fresh.values()]
-            self._write(chosen, names)
+            if write:
+                self._write(chosen, names)
             self._knowledge.learn(chosen)
             for name, one in zip(names, chosen, strict=True):
                 if name is not None:
@@ -526,9 +539,17 @@ class Agent:
 
     def add_actions(self, actions: Iterable[Hashable]) -> None:
         """Take in new actions; they are tried where they might be better than the known ones."""
-        labels = read_labels(actions, 0)
+        labels = self._read_labels(actions, 0)
         with self._lock:
             self._knowledge.add(labels)
+
+    def _read_labels(self, actions: Any, least: int) -> list[Label]:
+        """Labels of new actions, which a log has to be able to hold if there is one."""
+        labels = read_labels(actions, least)
+        if self._log_path is not None:
+            for label in labels:
+                label_to_json(label)
+        return labels
 
     def remove_actions(self, actions: Iterable[Hashable]) -> None:
         """Let actions go, and what was learned about them; their late rewards teach nothing."""

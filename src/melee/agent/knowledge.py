@@ -110,35 +110,42 @@ class Knowledge:
         if self.features.n_features != self.model.n_features:
             self._take_in_features()
 
-    def decide(
-        self, context: Context, draw: int, chosen: Ints | None
-    ) -> tuple[Labels, list[float], int, Encoded | None]:
-        """The open actions, their probabilities, the number of the one drawn, and the row."""
-        encoded: Encoded | None = None
+    def encode(self, context: Context) -> tuple[Floats, Encoded | None]:
+        """A context as the only row of a matrix; once more for `learn_one` if nothing is new."""
         if isinstance(context, dict):
-            rows = self._rows
             if self.features.encode(context, self._row):
-                encoded = (self.features.revision, rows.copy())
-        else:
-            rows = context.reshape(1, -1)
-            encoded = (self.features.revision, rows)
+                return self._rows, (self.features.revision, self._rows.copy())
+            return self._rows, None
+        rows = context.reshape(1, -1)
+        return rows, (self.features.revision, rows)
+
+    def encode_many(self, contexts: Sequence[Context]) -> Floats:
+        """Contexts as rows."""
+        if isinstance(contexts, np.ndarray):
+            return contexts
+        rows = np.empty((len(contexts), self.features.n_features))
+        for row, context in zip(rows, contexts, strict=True):
+            self.features.encode(context, row)
+        return rows
+
+    def decide(
+        self, rows: Floats, draw: int, chosen: Ints | None
+    ) -> tuple[Labels, list[float], int]:
+        """The open actions, their probabilities in the only row, and the number of the one drawn.
+
+        What `decide_many` does, with less ado.
+        """
         self._draw[0] = draw
         if chosen is None:
             self.model.act(rows, self._draw, self.floor, self._pmf, self._action)
-            return self.labels, self._pmf.tolist()[0], self._action.item(), encoded
+            return self.labels, self._pmf.tolist()[0], self._action.item()
         labels, pmfs, drawn = self._play(rows, self._draw, chosen)
-        return labels, pmfs.tolist()[0], drawn.item(), encoded
+        return labels, pmfs.tolist()[0], drawn.item()
 
     def decide_many(
-        self, contexts: Sequence[Context], draws: Ints, chosen: Ints | None
+        self, rows: Floats, draws: Ints, chosen: Ints | None
     ) -> tuple[Labels, list[list[float]], list[int]]:
-        """The open actions, and for every context their probabilities and the one drawn."""
-        if isinstance(contexts, np.ndarray):
-            rows = contexts
-        else:
-            rows = np.empty((len(contexts), self.features.n_features))
-            for row, context in zip(rows, contexts, strict=True):
-                self.features.encode(context, row)
+        """The open actions, and for every row their probabilities and the number of one drawn."""
         labels, pmfs, drawn = self._play(rows, draws, chosen)
         return labels, pmfs.tolist(), drawn.tolist()
 

@@ -46,7 +46,7 @@ def lacking(log: Log, chosen: Floats, outside: Floats, weights: Floats) -> list[
         reasons.append(
             f"the effective sample size is {effective:.1f} of {log.n_rounds:,} rounds; expected "
             f"at least {MIN_EFFECTIVE:.0f}: the policy wants what was rarely tried, so log more "
-            "rounds, or with a higher floor, as Agent(floor=0.02) does"
+            "rounds, or with a higher floor: Agent(floor=...)"
         )
     low, high = estimates.mean_interval(weights, 0.0, estimates.typical_weight(weights), _CERTAINTY)
     missing = float((never + impossible.sum(axis=1)).mean())

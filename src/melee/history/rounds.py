@@ -117,12 +117,12 @@ def _make(
                 f"the pmf is {shown(pmf)}; expected a dict of actions and their probabilities"
             )
         pmf = {
-            _label(label): number(f"the pmf of action {shown(label)}", p)
+            check_label(label): number(f"the pmf of action {shown(label)}", p)
             for label, p in pmf.items()
         }
     return Round(
         context=read_context(context),
-        action=_label(action),
+        action=check_label(action),
         reward=number("the reward", reward),
         probability=number("the probability", probability),
         id=_text("id", id),
@@ -164,11 +164,6 @@ def check_round(one: Round) -> None:
             f"probability is {one.probability}; expected them equal: log the pmf that the action "
             "was drawn from"
         )
-
-
-def _label(label: Any) -> Label:
-    """A label that files can hold: a scalar of NumPy becomes Python's."""
-    return check_label(label.item() if isinstance(label, np.generic) else label)
 
 
 def _number(what: str, value: Any) -> float:
