@@ -11,6 +11,7 @@ import io
 import json
 import math
 import os
+import tempfile
 import zipfile
 from dataclasses import dataclass
 from importlib import resources
@@ -89,12 +90,20 @@ def save(
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that it is there whole or not at all, even if the process is killed."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)  # as any file; a temporary one is private
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def shipped() -> list[str]:

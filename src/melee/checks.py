@@ -1,21 +1,25 @@
-"""Checks of what a caller says about a round; one sentence for all who take rounds."""
+"""Checks of what a caller says about a round, and of what a file says.
 
+One sentence for all who take rounds. The last three read JSON that anyone may have written.
+"""
+
+import math
 from typing import Any
 
 import numpy as np
 
-from melee.errors import InputError, shown
+from melee.errors import DataError, InputError, shown
 
 
 def unit_number(value: Any) -> float | None:
     """The value as a float if it is a number in [0, 1], else None."""
     if type(value) is float and 0.0 <= value <= 1.0:
         return value
-    if isinstance(value, str | bytes | np.ndarray):
+    if isinstance(value, str | bytes | np.ndarray | np.complexfloating):
         return None
     try:
         number = float(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # whatever an object of the caller's raises
         return None
     return number if 0.0 <= number <= 1.0 else None
 
@@ -39,3 +43,24 @@ def check_probability(probability: Any) -> float:
             "was logged when the action was chosen"
         )
     return number
+
+
+def read_whole(value: Any, least: int, below: float = math.inf) -> int:
+    """A whole number from a file."""
+    if type(value) is not int or not least <= value < below:
+        raise DataError(f"{shown(value)} where a whole number belongs")
+    return value
+
+
+def read_number(value: Any, least: float = -1e100, most: float = 1e100) -> float:
+    """A number from a file."""
+    if type(value) not in (int, float) or not least <= value <= most:
+        raise DataError(f"{shown(value)} where a number belongs")
+    return float(value)
+
+
+def read_text(value: Any) -> str:
+    """A text from a file."""
+    if type(value) is not str:
+        raise DataError(f"{shown(value)} where a text belongs")
+    return value

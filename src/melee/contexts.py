@@ -46,8 +46,9 @@ def read_context(given: Any) -> Context:
         return _named(given)
     if type(given) is np.ndarray and given.dtype is _FLOAT64 and given.ndim == 1:
         copied: Floats = given.copy()
-        if copied.dot(copied) <= _SAFE and 0 < copied.size <= MAX_ENTRIES:
-            return copied
+        with np.errstate(all="ignore"):
+            if copied.dot(copied) <= _SAFE and 0 < copied.size <= MAX_ENTRIES:
+                return copied
     if isinstance(given, np.ndarray | list | tuple):
         return _numbers(given)
     kind = _library(given)
@@ -92,7 +93,8 @@ def read_contexts(given: Any) -> Sequence[Context]:
             for i, row in enumerate(rows):
                 _check_numbers(row, f"number {i} of the contexts")
         return rows  # type: ignore[return-value]
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+    is_single = isinstance(given, np.ndarray) and given.ndim == 0
+    if is_single or isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise InputError(
             f"the contexts are {shown(given)}; expected several: a table, an array of two "
             "dimensions or a list of contexts"
@@ -140,12 +142,12 @@ def _value(name: str, value: Any) -> Value:
     if isinstance(value, str):
         return _text(name, str(value))
     if isinstance(value, list | tuple | set | frozenset):
-        items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
-        if not all(isinstance(item, str) for item in items):
+        if not all(isinstance(item, str) for item in value):
             raise InputError(
                 f"the context's '{name}' is {shown(value)}; expected texts in a list: give "
                 "numbers names of their own"
             )
+        items = sorted(value) if isinstance(value, set | frozenset) else value
         if len(items) > MAX_ENTRIES:
             raise InputError(f"the context's '{name}' holds {len(items)} texts; that is too many")
         return tuple(_text(name, str(item)) for item in items)
@@ -154,7 +156,7 @@ def _value(name: str, value: Any) -> Value:
     if isinstance(value, bool | np.bool_ | int | float | np.integer | np.floating | Real):
         try:
             number = float(value)
-        except (OverflowError, ValueError):
+        except Exception:  # whatever an object of the caller's raises
             number = math.inf
         if not -LARGEST <= number <= LARGEST:
             raise _not_usable(f"'{name}'", value)
@@ -183,11 +185,14 @@ def _without_nan(row: Mapping[Any, Any]) -> dict[Any, Any]:
 
 def _floats(given: Any) -> Floats | None:
     """The numbers as a fresh float64 array, or None if they are not numbers."""
+    if isinstance(given, np.ma.MaskedArray):
+        return None
     try:
         kind = given.dtype.kind if isinstance(given, np.ndarray) else np.asarray(given).dtype.kind
         if kind not in "biuf":
             return None
-        return np.array(given, dtype=np.float64, order="C")
+        with np.errstate(all="ignore"):  # an overflow is infinite, and refused
+            return np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError):
         return None
 
@@ -208,8 +213,6 @@ def _numbers(given: Any) -> Floats:
 
 
 def _check_numbers(row: Floats, where: str) -> None:
-    if row.dot(row) <= _SAFE:
-        return
     wrong = np.flatnonzero(~(np.abs(row) <= LARGEST))
     if len(wrong):
         raise _not_usable(f"position {wrong[0]}", row[wrong[0]], where)

@@ -27,8 +27,9 @@ import zlib
 from typing import Any
 
 from melee.arrays import Floats
+from melee.checks import read_number, read_text, read_whole
 from melee.contexts import Context, Value
-from melee.errors import DataError, InputError, MeleeWarning, shown
+from melee.errors import DataError, InputError, MeleeWarning
 
 SETTLED = 256
 """Contexts after which a new column is late, and values after which a mean no longer moves."""
@@ -306,45 +307,31 @@ class FeatureMap:
     @classmethod
     def from_json(cls, given: Any) -> "FeatureMap":
         """The map that was written; a DataError for what could not have been one."""
-        features = cls(_whole(given["max_features"], 1), _whole(given["rare"], 1))
-        features.width = None if given["width"] is None else _whole(given["width"], 0)
-        features.names = [_text(name) for name in given["names"]]
-        features.n_learned = _whole(given["n_learned"], 0)
-        features.revision = _whole(given["revision"], 0)
-        features.first_bucket = _whole(given["first_bucket"], -1)
-        features.candidates = {_text(k): _whole(n, 1) for k, n in given["candidates"].items()}
-        features._absent = [_number(value) for value in given["absent"]]
+        features = cls(read_whole(given["max_features"], 1), read_whole(given["rare"], 1))
+        features.width = None if given["width"] is None else read_whole(given["width"], 0)
+        features.names = [read_text(name) for name in given["names"]]
+        features.n_learned = read_whole(given["n_learned"], 0)
+        features.revision = read_whole(given["revision"], 0)
+        features.first_bucket = read_whole(given["first_bucket"], -1)
+        features.candidates = {
+            read_text(k): read_whole(n, 1) for k, n in given["candidates"].items()
+        }
+        features._absent = [read_number(value) for value in given["absent"]]
         features.filled = features._absent.copy()
         n = len(features._absent)
         features.n_features = features.width or max(n, 1)
-        if features.first_bucket >= n or n > features.max_features:
+        fits = features.first_bucket < n <= features.max_features
+        if not fits or len(features.names) != (features.width or n):
             raise DataError("its features do not fit together")
         for name, fields in given["columns"].items():
             column = Column(late=fields["late"] is True)
-            column.count = _whole(fields["count"], 0)
-            for field in ("mean", "square", "size"):
-                setattr(column, field, _number(fields[field]))
+            column.count = read_whole(fields["count"], 0)
+            column.mean = read_number(fields["mean"])
+            column.square = read_number(fields["square"], 0.0, 1e300)
+            column.size = read_number(fields["size"], 1e-300)
             for field in ("number", "missing", "present", "rare"):
-                setattr(column, field, _whole(fields[field], -1, n))
+                setattr(column, field, read_whole(fields[field], -1, n))
             levels = fields["levels"].items()
-            column.levels = {_text(level): _whole(one, 0, n) for level, one in levels}
-            features.columns[_text(name)] = column
+            column.levels = {read_text(level): read_whole(one, 0, n) for level, one in levels}
+            features.columns[read_text(name)] = column
         return features
-
-
-def _whole(value: Any, least: int, below: float = math.inf) -> int:
-    if type(value) is not int or not least <= value < below:
-        raise DataError(f"{shown(value)} where a whole number belongs")
-    return value
-
-
-def _number(value: Any) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value):
-        raise DataError(f"{shown(value)} where a finite number belongs")
-    return float(value)
-
-
-def _text(value: Any) -> str:
-    if type(value) is not str:
-        raise DataError(f"{shown(value)} where a text belongs")
-    return value

@@ -41,14 +41,37 @@ Axes = list[tuple[Axis, ...]]
 """The axes of a state's arrays, depth first."""
 
 
-def arrays(state: Any) -> Iterator[npt.NDArray[Any]]:
-    """The arrays that make up a state, but for a rescaling's copies of its inner state."""
+_SCRATCH_OF_LAYERS = ("raw", "scaled", "wide", "scratch")
+_SCRATCH_OF_EXPLORERS = (
+    *("scores", "estimates", "mass", "posterior", "pmf", "below", "deviations", "choice"),
+    *("within", "features", "means", "spreads"),
+)
+SCRATCH = frozenset((*_SCRATCH_OF_LAYERS, *_SCRATCH_OF_EXPLORERS))
+"""Fields of states whose content has no meaning from one call to the next."""
+
+
+def arrays(state: Any, *, lasting: bool = False) -> Iterator[npt.NDArray[Any]]:
+    """The arrays that make up a state, but for a rescaling's copies of its inner state.
+
+    With `lasting` only those that a later call depends on.
+    """
+    for name, array in _named_arrays(state, ""):
+        if not (lasting and name in SCRATCH):
+            yield array
+
+
+def _named_arrays(state: Any, name: str) -> Iterator[tuple[str, npt.NDArray[Any]]]:
     if isinstance(state, np.ndarray):
-        yield state
+        yield name, state
     elif isinstance(state, tuple):
-        for name, part in zip(state._fields, state, strict=True):  # type: ignore[attr-defined]
-            if not (isinstance(state, Rescaled) and name in ("block", "initial")):
-                yield from arrays(part)
+        for field, part in zip(state._fields, state, strict=True):  # type: ignore[attr-defined]
+            if not (isinstance(state, Rescaled) and field in ("block", "initial")):
+                yield from _named_arrays(part, field)
+
+
+def latest(state: Any) -> list[npt.NDArray[Any]]:
+    """What a state notes of its latest decision for the reward to come."""
+    return [array for name, array in _named_arrays(state, "") if name == "latest"]
 
 
 def axes_of(start: Start, n_features: int, n_actions: int) -> Axes:
@@ -59,6 +82,19 @@ def axes_of(start: Start, n_features: int, n_actions: int) -> Axes:
     return [
         tuple(Axis(w - b, a - b) for b, w, a in zip(*three, strict=True))
         for three in zip(*shapes, strict=True)
+    ]
+
+
+def shapes(start: Start, n_features: int, n_actions: int) -> list[tuple[int, ...]]:
+    """The shapes of the lasting arrays of such a state, found on small ones."""
+    small, wider, longer = start(1, 1), start(2, 1), start(1, 2)
+    three = (arrays(state, lasting=True) for state in (small, wider, longer))
+    return [
+        tuple(
+            base + (wide - base) * (n_features - 1) + (long - base) * (n_actions - 1)
+            for base, wide, long in zip(one.shape, two.shape, other.shape, strict=True)
+        )
+        for one, two, other in zip(*three, strict=True)
     ]
 
 

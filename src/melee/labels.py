@@ -14,6 +14,7 @@ Label: TypeAlias = Any
 """A hashable value; texts and numbers are what most people use."""
 
 _DEPTH = 8
+_BITS = 1024
 
 
 def check_label(label: Label) -> Label:
@@ -39,7 +40,9 @@ def label_to_json(label: Label, depth: int = 0) -> Any:
     >>> label_to_json(("banner", 3))
     {'tuple': ['banner', 3]}
     """
-    if label is None or type(label) in (str, bool, int):
+    if label is None or type(label) in (str, bool):
+        return label
+    if type(label) is int and label.bit_length() <= _BITS:
         return label
     if type(label) is float and math.isfinite(label):
         return label

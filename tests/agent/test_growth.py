@@ -119,6 +119,31 @@ def test_asking_about_some_actions_changes_nothing(spec):
         assert_allclose(one, other, atol=0)
 
 
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("n_rounds", [40, 300])
+def test_scratch_has_no_meaning_from_one_call_to_the_next(spec, n_rounds):
+    one, other = model(spec, n_rounds=n_rounds), model(spec, n_rounds=n_rounds)
+    lasting = {id(array) for array in growth.arrays(other.state, lasting=True)}
+    for array in growth.arrays(other.state):
+        if id(array) not in lasting:
+            array[...] = 0.123
+    rows = np.random.default_rng(6).normal(size=(10, 4))
+    for made in (one, other):
+        teach(made, 5, seed=8)
+    assert_allclose(pmfs(one, rows), pmfs(other, rows), atol=0)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_peeking_leaves_no_trace(spec):
+    made, rows = model(spec, n_rounds=40), np.random.default_rng(5).normal(size=(10, 4))
+    before = [array.copy() for array in growth.arrays(made.state, lasting=True)]
+    seen = np.empty((10, 3))
+    made.peek(rows, 0.0, seen, None)
+    for array, old in zip(growth.arrays(made.state, lasting=True), before, strict=True):
+        assert_allclose(array, old, atol=0)
+    assert_allclose(seen, pmfs(made, rows), atol=0)
+
+
 def test_every_explorer_is_tested_or_refused():
     refused = {"full-information", "melee-paper", "banditron-melee"}
     assert {spec.partition(":")[0] for spec in SPECS} == set(EXPLORERS) - refused

@@ -6,13 +6,20 @@ import time
 import warnings
 import zlib
 from collections.abc import Hashable, Iterable, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any, Self, overload
 
 import numpy as np
 
 from melee.agent import storing
-from melee.agent.arguments import check_alike, check_lengths, check_seconds, read_labels, read_list
+from melee.agent.arguments import (
+    check_alike,
+    check_lengths,
+    check_seconds,
+    read_labels,
+    read_list,
+    read_path,
+)
 from melee.agent.decision import Decision
 from melee.agent.knowledge import Encoded, Knowledge, Labels, Lesson
 from melee.agent.locks import guard_against_forks, new_lock
@@ -123,9 +130,14 @@ class Agent:
     def _begin(self) -> None:
         """Check the parameters, and start from nothing."""
         self._read_parameters()
-        labels = tuple(self._read_labels(self.actions, 1))
+        self._first_labels = tuple(self._read_labels(self.actions, 1))
         self._knowledge = Knowledge(
-            labels, self._inside, self._floor, self.seed, self.half_life, self.max_features
+            self._first_labels,
+            self._inside,
+            self._floor,
+            self.seed,
+            self.half_life,
+            self.max_features,
         )
         self._pending = Pending(self.max_pending)
         self._n_acted = self._n_given_up = 0
@@ -156,7 +168,7 @@ class Agent:
         digest = hashlib.sha256(self._chosen.identity.encode()).hexdigest()
         self._policy = f"{self._chosen.short_spec}@{digest[:12]}"
         self._lineage = hashlib.blake2b(f"lineage {self.seed}".encode(), digest_size=3).hexdigest()
-        self._log_path = None if self.log is None else Path(self.log)
+        self._log_path = None if self.log is None else read_path("log", self.log)
         self._lock = new_lock()
         guard_against_forks(self)
 
@@ -403,7 +415,12 @@ class Agent:
         int
             How many rounds were learned.
         """
-        given = list(rounds)
+        given = read_list(rounds, "rounds")
+        for one in given:
+            if not isinstance(one, Round):
+                raise InputError(f"a round is {shown(one)}; expected rounds, as of a History")
+            if one.id is not None:
+                _check_text(one.id)
         lessons = [
             Lesson(
                 read_context(one.context),
@@ -445,6 +462,8 @@ class Agent:
     def _learn_decision(self, subject: str | Decision, reward: Any) -> bool:
         number = check_reward(reward)
         id = subject.id if isinstance(subject, Decision) else subject
+        if not isinstance(id, str):
+            _check_text(id)
         with self._lock:
             if self.timeout is not None:
                 self._give_up(time.time())
@@ -465,8 +484,7 @@ class Agent:
             self._give_up(time.time())
             for subject, reward in zip(subjects, rewards, strict=True):
                 id = subject.id if isinstance(subject, Decision) else subject
-                if not isinstance(id, str):
-                    raise InputError(f"id is {shown(id)}; expected the text of a decision's id")
+                _check_text(id)
                 if id in new and new[id] != reward:
                     raise InputError(f"decision {id!r} has two rewards here; send the final one")
                 if id not in new and not self._pending.repeats(id, reward):
@@ -564,9 +582,19 @@ class Agent:
         storing.save(self, path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The agent that was saved; it goes on as if it had never stopped."""
-        return storing.load(cls, path)
+    def load(
+        cls, path: str | os.PathLike[str], *, log: str | os.PathLike[str] | None = None
+    ) -> Self:
+        """The agent that was saved; it goes on as if it had never stopped.
+
+        Parameters
+        ----------
+        path
+            The file.
+        log
+            Where to go on logging. A file does not say it: anyone might have written that file.
+        """
+        return storing.load(cls, path, log)
 
     def to_bytes(self) -> bytes:
         """What `save` writes."""
@@ -574,9 +602,9 @@ class Agent:
             return storing.to_bytes(self)
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> Self:
+    def from_bytes(cls, content: bytes, *, log: str | os.PathLike[str] | None = None) -> Self:
         """What `load` reads."""
-        return storing.from_bytes(cls, content, "the content")
+        return storing.from_bytes(cls, content, "the content", log)
 
     @property
     def fingerprint(self) -> str:
@@ -584,10 +612,10 @@ class Agent:
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def __reduce__(self) -> Any:
-        return type(self).from_bytes, (self.to_bytes(),)
+        return partial(type(self).from_bytes, log=self.log), (self.to_bytes(),)
 
     def __deepcopy__(self, memo: Any) -> Self:
-        return type(self).from_bytes(self.to_bytes())
+        return type(self).from_bytes(self.to_bytes(), log=self.log)
 
     # -- looking ----------------------------------------------------------------------------
 
@@ -662,3 +690,8 @@ class Agent:
 def _draw(id: str) -> int:
     """Where in the stream of random numbers a decision's are."""
     return zlib.crc32(id.encode("utf-8", "surrogatepass"))
+
+
+def _check_text(id: Any) -> None:
+    if not isinstance(id, str):
+        raise InputError(f"id is {shown(id)}; expected the text of a decision's id")

@@ -1,6 +1,8 @@
 """What callers pass to an agent, read and checked."""
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Container, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,21 +14,37 @@ from melee.labels import Label, check_label
 
 def read_labels(actions: Any, least: int) -> list[Label]:
     """Labels of actions, each once, at least so many."""
-    if isinstance(actions, str | bytes | dict) or not isinstance(actions, Iterable):
-        raise InputError(f"actions are {shown(actions)}; expected a list of labels")
-    labels = [check_label(label) for label in actions]
+    labels = [check_label(label) for label in _listed(actions, "actions", "labels")]
     if len(labels) < least:
         raise InputError("there are no actions; expected at least one")
-    if len(set(labels)) != len(labels):
-        twice = next(label for i, label in enumerate(labels) if label in labels[:i])
-        raise InputError(f"action {shown(twice)} is given twice; give each once")
+    seen: set[Label] = set()
+    for label in labels:
+        if is_in(label, seen):
+            raise InputError(f"action {shown(label)} is given twice; give each once")
+        seen.add(label)
     return labels
+
+
+def is_in(label: Label, known: Container[Label]) -> bool:
+    """Whether a label is among others; one that cannot be compared is refused."""
+    try:
+        return label in known
+    except Exception:
+        raise InputError(
+            f"action {shown(label)} cannot be compared with others; expected a text, a number or "
+            "another plain value"
+        ) from None
 
 
 def read_list(given: Any, name: str) -> list[Any]:
     """One entry for each round."""
-    if isinstance(given, str | bytes | dict) or not isinstance(given, Iterable):
-        raise InputError(f"{name} are {shown(given)}; expected a list, one for each round")
+    return _listed(given, name, "one entry per round")
+
+
+def _listed(given: Any, name: str, expected: str) -> list[Any]:
+    is_single = isinstance(given, np.ndarray) and given.ndim == 0
+    if is_single or isinstance(given, str | bytes | dict) or not isinstance(given, Iterable):
+        raise InputError(f"{name} are {shown(given)}; expected a list of {expected}")
     return list(given)
 
 
@@ -53,3 +71,11 @@ def check_seconds(name: str, value: Any) -> None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0.0 < value < 1e18:
         raise InputError(f"{name} is {shown(value)}; expected a number of seconds, above 0")
+
+
+def read_path(name: str, value: Any) -> Path:
+    """Where a file is."""
+    is_path = isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str)
+    if not is_path or "\0" in os.fspath(value) or not os.fspath(value):
+        raise InputError(f"{name} is {shown(value)}; expected the path of a file")
+    return Path(value)

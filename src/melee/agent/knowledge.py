@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from melee.agent.arguments import is_in
 from melee.agent.model import Model
 from melee.arrays import Floats, Ints
 from melee.contexts import Context
@@ -90,7 +91,7 @@ class Knowledge:
 
     def number(self, label: Label) -> int:
         """The number of an action."""
-        if label not in self.index:
+        if not is_in(label, self.index):
             some = ", ".join(f"{shown(known)}" for known in self.labels[:10])
             more = ", ..." if len(self.labels) > 10 else ""
             raise InputError(
@@ -157,7 +158,9 @@ class Knowledge:
             self.features.expect(context)
             rows = np.empty((1, self.model.n_features))
             self.features.encode(context, rows[0])
-        labels, pmfs, _ = self._play(rows, np.zeros(1, np.int64), chosen)
+        labels = self.labels if chosen is None else tuple(self.labels[i] for i in chosen)
+        pmfs = np.empty((1, len(labels)))
+        self.model.peek(rows, self.floor, pmfs, chosen)
         return dict(zip(labels, pmfs[0].tolist(), strict=True))
 
     def _play(self, rows: Floats, draws: Ints, chosen: Ints | None) -> tuple[Labels, Floats, Ints]:
@@ -284,7 +287,7 @@ class Knowledge:
 
     def add(self, labels: Sequence[Label]) -> None:
         """Take in new actions."""
-        known = [label for label in labels if label in self.index]
+        known = [label for label in labels if is_in(label, self.index)]
         if known:
             raise InputError(f"action {shown(known[0])} exists already; add only new ones")
         n = len(self.labels)

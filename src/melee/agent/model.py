@@ -1,5 +1,6 @@
 """What an agent has learned: an explorer's state that grows with its features and actions."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -8,11 +9,14 @@ import numpy.typing as npt
 
 from melee import growth
 from melee.arrays import Floats, Ints, Words
+from melee.checks import read_text, read_whole
 from melee.compiled import resolved
 from melee.errors import DataError
 from melee.explorers import Explorer, Problem
 from melee.explorers.base import Kind
+from melee.explorers.hidden import Widened
 from melee.explorers.rescaled import N_KEPT, Rescaled
+from melee.learners.ridge import MAX_EXACT_NUMBERS
 from melee.loop import act_rows, learn_rows
 from melee.rng import stream
 from melee.scaling import Scaling
@@ -76,6 +80,18 @@ class Model:
         t = self.n_learned + 1
         self._act(state, self._scaling, rows, t, draws, floor, self._rng, pmfs, actions)
 
+    def peek(self, rows: Floats, floor: float, pmfs: Floats, chosen: Ints | None) -> None:
+        """Fill the probabilities of every row, and forget that anyone asked."""
+        noted = growth.latest(self.state)
+        before = [array.copy() for array in noted]
+        draws = np.zeros(len(rows), np.int64)
+        if chosen is None:
+            self.act(rows, draws, floor, pmfs, draws.copy())
+        else:
+            self.act_among(rows, draws, floor, pmfs, draws.copy(), chosen)
+        for array, content in zip(noted, before, strict=True):
+            array[...] = content
+
     def close_some(self) -> None:
         """From now on not all actions are open in every round."""
         self.some_closed = True
@@ -119,9 +135,7 @@ class Model:
             optimism[new] = hoped
         old, settled, before = self.state, self.is_settled, self.n_features
         fresh = self._start(n_features, n_actions, growth.kind_of(old) if settled else None)
-        for action in np.flatnonzero(optimism):
-            growth.encourage(fresh.inner, [int(action)], n_actions, float(optimism[action]))
-        fresh.initial[:] = fresh.block
+        _encourage(fresh, optimism)
         if settled:
             sizes = (before, n_features)
             fresh = growth.transfer(old, fresh, self.axes, sizes, kept, n_actions)
@@ -161,9 +175,7 @@ class Model:
     def to_parts(self) -> tuple[dict[str, Any], list[npt.NDArray[Any]]]:
         """Everything in it: what JSON can hold, and arrays."""
         kind = growth.kind_of(self.state)
-        arrays = [self.optimism, *growth.arrays(self.state)]
-        if not self.is_settled:
-            arrays.append(self.state.initial)
+        arrays = [self.optimism, *growth.arrays(self.state, lasting=True)]
         about = {
             "generation": self.generation,
             "n_features": self.n_features,
@@ -181,24 +193,76 @@ class Model:
     ) -> "Model":
         """The model that was written; arrays are taken from the front of the list."""
         model = cls.__new__(cls)
-        model.explorer, model.seed, model.generation = explorer, seed, int(about["generation"])
-        model.n_features, model.n_actions = int(about["n_features"]), int(about["n_actions"])
-        model.n_learned = int(about["n_learned"])
+        model.explorer, model.seed = explorer, seed
+        model.generation = read_whole(about["generation"], 0, 2**31)
+        model.n_features = read_whole(about["n_features"], 1)
+        model.n_actions = read_whole(about["n_actions"], 1)
+        model.n_learned = read_whole(about["n_learned"], 0, 2**62)
         model.some_closed = about["some_closed"] is True
         model._axes = None
         model._rng = stream(seed, "exploration", model.generation)
-        model._scaling = Scaling.identity(model.n_features)
         exact, hidden = about["kind"]
         kind = Kind(exact is True, hidden is True)
+        _check_shapes(model, kind, arrays)
+        model._scaling = Scaling.identity(model.n_features)
         state = model._start(model.n_features, model.n_actions, kind)
         model.optimism = np.zeros(model.n_actions)
-        _fill([model.optimism, *growth.arrays(state)], arrays)
-        settings = [float.fromhex(one) for one in about["settings"]]
+        _fill([model.optimism], arrays)
+        _encourage(state, model.optimism)
+        _fill(list(growth.arrays(state, lasting=True)), arrays)
+        settings = [float.fromhex(read_text(one)) for one in about["settings"]]
+        _check_settings(growth.settings(state), settings, model.some_closed)
         model.state = growth.with_settings(state, settings)
-        if not model.is_settled:
-            _fill([model.state.initial], arrays)
+        _check_numbers(model)
         model._act, model._learn = model._kernels()
         return model
+
+
+def _encourage(fresh: Rescaled, optimism: Floats) -> None:
+    """Have a fresh state begin, and begin again after a rescaling, with hope for late actions."""
+    for action in np.flatnonzero(optimism):
+        growth.encourage(fresh.inner, [int(action)], len(optimism), float(optimism[action]))
+    fresh.initial[:] = fresh.block
+
+
+def _check_shapes(model: Model, kind: Kind, arrays: list[npt.NDArray[Any]]) -> None:
+    """Refuse arrays that are not of this model's shapes, before any memory is asked for."""
+    explorer = model.explorer
+    inputs = 3 + (getattr(explorer, "hidden", 0) if kind.hidden else 0)
+    if explorer.n_models * (inputs**2 if kind.exact else inputs) > 2 * MAX_EXACT_NUMBERS:
+        raise DataError("its explorer needs more memory than an agent may have")
+    expected = growth.shapes(
+        lambda d, k: model._start(d, k, kind), model.n_features, model.n_actions
+    )
+    given = [array.shape for array in arrays[: 1 + len(expected)]]
+    if given != [(model.n_actions,), *expected]:
+        raise DataError("its arrays are not those of its explorer")
+
+
+def _check_settings(own: list[Any], given: list[float], some_closed: bool) -> None:
+    """Refuse numbers that no state could have: all but a few are those of a fresh one."""
+    for fresh, value in zip(own, given, strict=True):
+        same = float(fresh) == value
+        scale = type(fresh) is float and 0.0 < value < 1e6
+        no_budget = some_closed and value == math.inf
+        if not (same or scale or no_budget):
+            raise DataError(f"a setting of {value}")
+
+
+def _check_numbers(model: Model) -> None:
+    """Refuse whole numbers by which kernels would reach outside of arrays."""
+    state = model.state
+    n = int(state.kept[0])
+    rounds = state.rounds[: n if n < N_KEPT else 0]  # once settled they are not looked at again
+    fine = 0 <= n <= N_KEPT and bool(((model.optimism >= 0.0) & (model.optimism < 1.0)).all())
+    fine = fine and bool((rounds[:, 0] >= 1).all() and (rounds[:, 0] <= model.n_learned).all())
+    fine = fine and bool((rounds[:, 1] >= 0).all() and (rounds[:, 1] < model.n_actions).all())
+    inner: Any = state.inner
+    if isinstance(inner, Widened):
+        columns = inner.units.columns
+        fine = fine and bool((columns >= 0).all() and (columns < model.n_features).all())
+    if not fine:
+        raise DataError("numbers of rounds, actions or columns that do not exist")
 
 
 def _written(setting: Any) -> str:

@@ -1,19 +1,28 @@
 """Writing an agent to a file and reading it again, to the last bit."""
 
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from melee.agent.arguments import read_labels
 from melee.agent.file import LARGEST_FILE, pack, unpack
 from melee.agent.knowledge import Knowledge
 from melee.agent.model import Model
 from melee.agent.pending import Pending, Waiting
 from melee.artefact import write_atomically
+from melee.checks import (
+    check_probability,
+    check_reward,
+    read_number,
+    read_text,
+    read_whole,
+)
 from melee.contexts import read_context
-from melee.errors import DataError, MeleeError
+from melee.errors import DataError, InputError, MeleeError, MeleeWarning
 from melee.explorers import parse
 from melee.features import FeatureMap
 from melee.labels import check_label, label_from_json, label_to_json
@@ -32,20 +41,22 @@ def save(agent: "Agent", path: str | os.PathLike[str]) -> None:
     content = agent.to_bytes()
     try:
         write_atomically(Path(path), content)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror}); check the path") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path!s:.200}: cannot be written ({error}); check the path") from None
 
 
-def load(kind: type[A], path: str | os.PathLike[str]) -> A:
+def load(kind: type[A], path: str | os.PathLike[str], log: Any) -> A:
     """Read an agent from a file."""
     try:
         size = Path(path).stat().st_size
         if size > LARGEST_FILE:
             raise DataError(f"{path}: {size} bytes are too many for the file of an agent")
         content = Path(path).read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path") from None
-    return from_bytes(kind, content, str(path))
+    except (OSError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path!s:.200}: cannot be read ({error}); check the path") from None
+    return from_bytes(kind, content, str(path), log)
 
 
 def to_bytes(agent: "Agent") -> bytes:
@@ -64,10 +75,10 @@ def to_bytes(agent: "Agent") -> bytes:
     about = {
         "parameters": {
             **{name: _plain(getattr(agent, name)) for name in _PLAIN},
-            "actions": [label_to_json(label) for label in agent.actions],
+            "actions": [label_to_json(label) for label in agent._first_labels],
             "explorer": agent._chosen.spec,
-            "log": None if agent.log is None else os.fspath(agent.log),
         },
+        "logged": agent.log is not None,
         "identity": agent._chosen.identity,
         "lineage": agent._lineage,
         "counters": {name: getattr(agent, name) for name in _COUNTERS},
@@ -88,7 +99,9 @@ def to_bytes(agent: "Agent") -> bytes:
 
 def _plain(value: Any) -> Any:
     """A number of any type as JSON has it."""
-    return value.item() if isinstance(value, np.generic) else value
+    if value is None or type(value) in (int, float):
+        return value
+    return int(value) if hasattr(value, "__index__") else float(value)
 
 
 def _waiting_to_json(one: Waiting) -> list[Any]:
@@ -97,46 +110,64 @@ def _waiting_to_json(one: Waiting) -> list[Any]:
     return [context, label_to_json(one.action), one.probability, one.time, one.version, pmf]
 
 
-def from_bytes(kind: type[A], content: bytes, where: str) -> A:
+def from_bytes(kind: type[A], content: bytes, where: str, log: Any) -> A:
     """The agent that was written, or a clear refusal."""
     about, arrays = unpack(content, where)
     try:
-        _check_size(about, len(content))
-        return _built(kind, about, arrays)
-    except MeleeError as error:
+        agent = _built(kind, about, arrays, log)
+    except InputError as error:
         raise DataError(f"{where}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise DataError(
-            f"{where}: its content does not fit together ({type(error).__name__}: {error}); it "
-            "was not written by an agent: copy the file again"
-        ) from None
+    except (MeleeError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise _unfit(where, error) from None
+    except (ArithmeticError, MemoryError, RecursionError, StopIteration) as error:
+        raise _unfit(where, error) from None
+    if agent._chosen.identity != about["identity"]:
+        warnings.warn(
+            f"{where}: its explorer was of another version when it was saved. What it has learned "
+            "goes on as it was; models that start later are of this version",
+            MeleeWarning,
+            stacklevel=4,
+        )
+    if about["logged"] is True and log is None:
+        warnings.warn(
+            f"{where}: the agent kept a log when it was saved. A file does not say where to write: "
+            "pass log=... to go on with it",
+            MeleeWarning,
+            stacklevel=4,
+        )
+    return agent
 
 
-def _check_size(about: Any, size: int) -> None:
-    """Refuse a small file that describes a large agent, before anything is allocated."""
-    for model in about["models"]:
-        numbers = model["n_features"] * model["n_actions"]
-        if model["n_actions"] != len(about["labels"]) or numbers > max(size, 2**20):
-            raise DataError("its model is larger than the file; copy the file again")
+def _unfit(where: str, error: BaseException) -> DataError:
+    return DataError(
+        f"{where}: its content does not fit together ({error or type(error).__name__}); it was "
+        "not written by an agent: copy the file again"
+    )
 
 
-def _built(kind: type[A], about: Any, arrays: list[npt.NDArray[Any]]) -> A:
+def _built(kind: type[A], about: Any, arrays: list[npt.NDArray[Any]], log: Any) -> A:
     given = about["parameters"]
     agent = kind.__new__(kind)
     for name in _PLAIN:
         setattr(agent, name, given[name])
     agent.actions = [label_from_json(label) for label in given["actions"]]
-    agent.explorer = parse(given["explorer"]).short_spec
-    agent.log = given["log"]
-    agent._read_parameters()
-    agent._lineage = str(about["lineage"])
+    agent.explorer = parse(read_text(given["explorer"])).short_spec
+    agent.log = log
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MeleeWarning)  # those of the parameters were given before
+        agent._read_parameters()
+    agent._first_labels = tuple(agent._read_labels(agent.actions, 1))
+    agent._lineage = read_text(about["lineage"])
+    read_text(about["identity"])
+    if type(about["logged"]) is not bool:
+        raise DataError("it does not say whether it was logged")
     for name in _COUNTERS:
-        setattr(agent, name, int(about["counters"][name]))
+        setattr(agent, name, read_whole(about["counters"][name], 0, 2**62))
     agent._warned_full = about["warned_full"] is True
     agent._knowledge = _knowledge(agent, about, arrays)
-    agent._pending = _pending(about, agent.max_pending, arrays)
+    agent._pending = _pending(about, agent.max_pending, agent._knowledge.features.width, arrays)
     if arrays:
-        raise DataError("it holds more than an agent has")
+        raise DataError("more arrays than an agent has")
     return agent
 
 
@@ -144,41 +175,52 @@ def _knowledge(agent: "Agent", about: Any, arrays: list[npt.NDArray[Any]]) -> Kn
     known = Knowledge.__new__(Knowledge)
     known.explorer, known.floor = agent._inside, agent._floor
     known.seed, known.half_life = agent.seed, agent.half_life
-    labels = tuple(check_label(label_from_json(label)) for label in about["labels"])
-    plays, rewards = [int(n) for n in about["plays"]], [float(r) for r in about["rewards"]]
+    labels = tuple(read_labels([label_from_json(label) for label in about["labels"]], 1))
+    plays = [read_whole(n, 0, 2**62) for n in about["plays"]]
+    rewards = [read_number(r, 0.0) for r in about["rewards"]]
+    if {len(plays), len(rewards)} != {len(labels)}:
+        raise DataError("actions whose counts are missing")
     known.set_labels(labels, plays, rewards)
-    if not labels or {len(known.index), len(plays), len(rewards)} != {len(labels)}:
-        raise DataError("its actions do not fit together")
     known.features = FeatureMap.from_json(about["features"])
-    known.n_learned, known.version = int(about["n_learned"]), int(about["version"])
-    known.total_reward = float(about["total_reward"])
+    known.n_learned = read_whole(about["n_learned"], 0, 2**62)
+    known.version = read_whole(about["version"], 0, 2**62)
+    known.total_reward = read_number(about["total_reward"], 0.0)
+    sizes = (known.features.n_features, len(labels))
+    models = about["models"]
+    if not 1 <= len(models) <= 2:
+        raise DataError(f"{len(models)} models where one or two belong")
+    if any((one["n_features"], one["n_actions"]) != sizes for one in models):
+        raise DataError("a model of another size")
     known.model, *rest = [
-        Model.from_parts(agent._inside, agent.seed, one, arrays) for one in about["models"]
+        Model.from_parts(agent._inside, agent.seed, one, arrays) for one in models
     ]
     known.young = rest[0] if rest else None
-    if len(rest) > 1 or any(one.n_features != known.features.n_features for one in known.models):
-        raise DataError("its models do not fit together")
     known.make_room()
     return known
 
 
-def _pending(about: Any, limit: int, arrays: list[npt.NDArray[Any]]) -> Pending:
+def _pending(about: Any, limit: int, width: int | None, arrays: list[npt.NDArray[Any]]) -> Pending:
     pending = Pending(limit)
-    rows = iter(arrays.pop(0)) if arrays else iter([])
-    for id, context, action, probability, time, version, pmf in about["waiting"]:
-        read = read_context(next(rows) if context is None else _with_tuples(context))
-        pairs = None if pmf is None else {label_from_json(k): float(p) for k, p in pmf}
-        pending.waiting[str(id)] = Waiting(
+    waiting, rows = about["waiting"], iter(())
+    if width and waiting:
+        contexts = arrays.pop(0)
+        if contexts.shape != (len(waiting), width):
+            raise DataError(f"contexts of shape {contexts.shape}")
+        rows = iter(contexts)
+    for id, context, action, probability, time, version, pmf in waiting:
+        read = read_context(next(rows) if width else _with_tuples(context))
+        pairs = None if pmf is None else {label_from_json(k): read_number(p) for k, p in pmf}
+        pending.waiting[read_text(id)] = Waiting(
             read,
-            label_from_json(action),
-            float(probability),
-            float(time),
-            int(version),
+            check_label(label_from_json(action)),
+            check_probability(probability),
+            read_number(time),
+            read_whole(version, 0),
             pairs,
             None,
         )
     for id, reward in about["done"]:
-        pending.done[str(id)] = None if reward is None else float(reward)
+        pending.done[read_text(id)] = None if reward is None else check_reward(reward)
     return pending
 
 

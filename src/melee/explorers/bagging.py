@@ -39,8 +39,13 @@ class Bagging(LearningExplorer):
     """
 
     name: ClassVar[str] = "bagging"
-    bags: int = count(16, 1)
+    bags: int = count(16, 1, 1024)
     greedify: bool = flag(False)
+
+    @property
+    def n_models(self) -> int:
+        """One per bag."""
+        return self.bags
 
     def start(self, problem: Problem) -> BaggingState:
         """A fresh learner per bag."""

@@ -101,6 +101,11 @@ class Explorer:
         return {}
 
     @property
+    def n_models(self) -> int:
+        """How many models of each action it keeps, at most."""
+        return 1
+
+    @property
     def scales_itself(self) -> bool:
         """Whether it wants contexts as they come, because it finds their scale itself."""
         return False
@@ -161,13 +166,14 @@ def number(
     return dataclasses.field(default=default, metadata={"check": check, "parse": float})
 
 
-def count(default: int | None, low: int) -> Any:
-    """A dataclass field for a whole number of at least `low`."""
+def count(default: int | None, low: int, high: int = 2**62) -> Any:
+    """A dataclass field for a whole number from `low` to `high`."""
 
     def check(owner: str, key: str, value: object) -> None:
         if value is None and default is None:
             return
-        whole_number(f"{owner}: {key}", value, low)
+        if whole_number(f"{owner}: {key}", value, low) > high:
+            raise InputError(f"{owner}: {key} is {value!r}; expected at most {high}")
 
     return dataclasses.field(default=default, metadata={"check": check, "parse": int})
 
@@ -233,7 +239,7 @@ class RidgeExplorer(Explorer):
     optimizer: str = choice("direct", "direct", "mtr")
     ridge: float = number(0.1, 0.0, above=True)
     exact: int = count(MAX_EXACT_FEATURES, 0)
-    hidden: int = count(0, 0)
+    hidden: int = count(0, 0, 1024)
     rescale: bool = flag(False)
     cold: bool = flag(False)
 

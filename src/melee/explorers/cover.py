@@ -53,8 +53,13 @@ class Cover(LearningExplorer):
 
     name: ClassVar[str] = "cover"
     everywhere: ClassVar[bool] = True
-    policies: int = count(16, 1)
+    policies: int = count(16, 1, 1024)
     psi: float = number(0.1, 0.0)
+
+    @property
+    def n_models(self) -> int:
+        """One per policy."""
+        return self.policies
 
     def start(self, problem: Problem) -> CoverState:
         """N fresh policies."""

@@ -120,7 +120,7 @@ class Melee(RidgeExplorer):
     name: ClassVar[str] = "melee"
     ridge: float = number(0.2, 0.0, above=True)
     exact: int = count(500, 0)
-    hidden: int = count(48, 0)
+    hidden: int = count(48, 0, 1024)
     rescale: bool = flag(True)
     policy: str = text("melee")
     guard: bool = flag(True)
