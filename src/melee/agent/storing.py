@@ -42,7 +42,8 @@ def save(agent: "Agent", path: str | os.PathLike[str]) -> None:
     try:
         write_atomically(Path(path), content)
     except (OSError, ValueError) as error:
-        raise DataError(f"{path!s:.200}: cannot be written ({error}); check the path") from None
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path!s:.200}: cannot be written ({reason}); check the path") from None
 
 
 def load(kind: type[A], path: str | os.PathLike[str], log: Any) -> A:
@@ -55,7 +56,8 @@ def load(kind: type[A], path: str | os.PathLike[str], log: Any) -> A:
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{path!s:.200}: cannot be read ({error}); check the path") from None
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path!s:.200}: cannot be read ({reason}); check the path") from None
     return from_bytes(kind, content, str(path), log)
 
 
