@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from melee.cli import app
+from melee.cli.app import out as console
 from melee.errors import DataError, InputError
 from tests.evaluation.worlds import clean_log
 
@@ -35,7 +36,8 @@ def bad_log(tmp_path):
 
 
 def run(*arguments):
-    return runner.invoke(app, list(arguments), env={"COLUMNS": "200"})
+    console.width = 200  # whatever the terminal of the tests is
+    return runner.invoke(app, list(arguments))
 
 
 def test_doctor_passes_a_clean_log(log):

@@ -10,6 +10,7 @@ from scipy import special
 from melee.arrays import Floats, Ints
 from melee.contexts import Context
 from melee.evaluation.findings import LEVEL, Fault, listed
+from melee.task import LARGEST
 
 SCALES = 1e6
 """Times by which the sizes of columns may differ."""
@@ -41,7 +42,7 @@ class Column(NamedTuple):
 def read_columns(contexts: Sequence[Context]) -> list[Column]:
     """All columns of the contexts, by name; contexts are all named or all of one width."""
     if not isinstance(contexts[0], dict):
-        rows = np.array(contexts)
+        rows = _usable(np.array(contexts))
         every = np.arange(len(rows))
         return [Column(f"x{i}", rows[:, i], every, [], [], every) for i in range(rows.shape[1])]
     numbers: dict[str, tuple[list[float], list[int]]] = {}
@@ -65,7 +66,7 @@ def read_columns(contexts: Sequence[Context]) -> list[Column]:
     return [
         Column(
             name,
-            np.array(numbers[name][0] if name in numbers else [], dtype=np.float64),
+            _usable(np.array(numbers[name][0] if name in numbers else [], dtype=np.float64)),
             np.array(numbers[name][1] if name in numbers else [], dtype=np.int64),
             *texts.get(name, ([], [])),
             np.array(rows, dtype=np.int64),
@@ -86,6 +87,11 @@ def kinds(contexts: Sequence[Context]) -> Iterator[Fault]:
             "use names and values in every round, or the same number of numbers; split the log "
             "where the contexts changed",
         )
+
+
+def _usable(numbers: Floats) -> Floats:
+    """Numbers as an agent takes them: what is too large for it is none."""
+    return np.where(np.abs(numbers) <= LARGEST, numbers, np.nan)
 
 
 def not_finite(columns: Sequence[Column], n: int) -> Iterator[Fault]:

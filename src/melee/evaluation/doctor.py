@@ -16,7 +16,7 @@ from melee.arrays import Floats
 from melee.evaluation import context_checks
 from melee.evaluation.estimates import mean_interval, typical_weight
 from melee.evaluation.findings import LEVEL, Fault, Finding, count_p_value, listed
-from melee.evaluation.log import MIN_ROUNDS, pmf_fault
+from melee.evaluation.log import MIN_ROUNDS, SMALLEST, pmf_fault
 from melee.evaluation.support import MIN_EFFECTIVE
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class _Log:
         self.n = len(self.rounds)
         self.rewards, self.probabilities = history.rewards, history.probabilities
         self.right_reward = (self.rewards >= 0.0) & (self.rewards <= 1.0)
-        self.right_probability = (self.probabilities > 0.0) & (self.probabilities <= 1.0)
+        self.right_probability = (self.probabilities >= SMALLEST) & (self.probabilities <= 1.0)
         self.labels = history.actions
         self.wrong_pmfs: dict[int, str] = {}
         self.pmfs: list[tuple[Round, dict[object, float]]] = []
@@ -140,7 +140,7 @@ def _probabilities(log: _Log) -> Iterator[Fault]:
     given = log.probabilities
     for wrong, what in [
         (np.isnan(given), "missing"),
-        (given <= 0.0, "0 or less"),
+        (given < SMALLEST, "0 or less"),
         (given > 1.0, "above 1"),
     ]:
         if wrong.any():

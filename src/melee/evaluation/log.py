@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from melee.history import History, Round
 
 MIN_ROUNDS = 20
+SMALLEST = 1e-12
+"""A probability below this is none: nobody draws by it, and its inverse is no weight."""
 _EXPLORE = (
     "let the logging policy explore, as Agent(floor=0.02) does, or ask the model alone with "
     'estimators=("dm",)'
@@ -74,7 +76,7 @@ class Log:
     def without_support(self) -> str | None:
         """Why no policy at all could be evaluated by weights, if none can."""
         given = self.probabilities
-        wrong = ~((given > 0.0) & (given <= 1.0))
+        wrong = ~((given >= SMALLEST) & (given <= 1.0))
         if wrong.any():
             first = int(np.flatnonzero(wrong)[0])
             shown = "missing" if np.isnan(given[first]) else f"{given[first]:g}"
