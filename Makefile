@@ -37,7 +37,7 @@ demo: .venv/ready
 	$(BIN)/melee demo
 
 test: .venv/ready
-	$(BIN)/python -m pytest -m "not long" --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest -m "not long" --numprocesses auto --maxprocesses 4 --dist loadgroup
 
 test-long: .venv/ready
 	$(BIN)/python -m pytest -m long

@@ -27,6 +27,19 @@ settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "normal"))
 
 
+def pytest_collection_modifyitems(items):
+    """Keep the tests of one folder in one process: they share what they compile.
+
+    The documentation's examples are agents', and go with them.
+    """
+    for item in items:
+        path = item.path.relative_to(ROOT)
+        group = path.parts[1] if path.parts[0] == "tests" and len(path.parts) > 2 else "others"
+        if path.name == "test_docs.py" or group == "evaluation":
+            group = "agent"
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def easy_task():
     """Three well separated blobs in the plane."""
