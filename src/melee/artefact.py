@@ -97,9 +97,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)  # as any file; a temporary one is private
+        temporary.chmod(0o644)  # as other files; a temporary one is private
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

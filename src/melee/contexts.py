@@ -62,6 +62,8 @@ def read_context(given: Any) -> Context:
         row: Context = rows[0]
         return row
     if kind == "pandas":  # a Series
+        if given.index.has_duplicates:
+            raise InputError("the row has two values of one name; rename one")
         return _named(_without_nan(given.to_dict()))
     if isinstance(given, Mapping):
         return _named(given)
@@ -89,6 +91,10 @@ def read_contexts(given: Any) -> Sequence[Context]:
         rows = _floats(given)
         if rows is None:
             raise InputError(f"the contexts are an array of {given.dtype}; expected numbers")
+        if not 1 <= rows.shape[1] <= MAX_ENTRIES:
+            raise InputError(
+                f"the contexts are of shape {rows.shape}; expected 1 to {MAX_ENTRIES} numbers each"
+            )
         if not np.abs(rows).max(initial=0.0) <= LARGEST:
             for i, row in enumerate(rows):
                 _check_numbers(row, f"number {i} of the contexts")

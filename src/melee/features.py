@@ -22,14 +22,13 @@ taken, new columns and levels are hashed into these, and a warning says so, once
 """
 
 import math
-import warnings
 import zlib
 from typing import Any
 
 from melee.arrays import Floats
 from melee.checks import read_number, read_text, read_whole
 from melee.contexts import Context, Value
-from melee.errors import DataError, InputError, MeleeWarning
+from melee.errors import DataError, InputError
 
 SETTLED = 256
 """Contexts after which a new column is late, and values after which a mean no longer moves."""
@@ -106,6 +105,8 @@ class FeatureMap:
         self._absent: list[float] = []  # the row of a context without any name
         self.filled: list[float] = []
         self.revision = 0  # changes whenever a context may be encoded differently
+        self.limit = max_features  # what memory allows, where that is less
+        self.notice: str | None = None  # what a user should be told, once
         self.n_features = 1  # the length of a row; 1 where no feature is known yet
 
     def expect(self, context: Context) -> None:
@@ -159,13 +160,14 @@ class FeatureMap:
             else:
                 for level in (value,) if isinstance(value, str) else value:
                     feature = column.levels.get(level, -1)
-                    if feature < 0:
-                        known = False
-                        feature = column.rare
                     if feature >= 0:
                         values[feature] = 1.0
                     elif self.first_bucket >= 0:
                         self._hash(name, level, 1.0, values)
+                    else:
+                        known = False
+                        if column.rare >= 0:
+                            values[column.rare] = 1.0
         row[:] = values
         return known
 
@@ -222,8 +224,10 @@ class FeatureMap:
             self._absent[column.number] = column.mean
         elif column.count == WATCHED:
             size = math.sqrt(column.square / WATCHED)
-            column.size = size if size > 1e-12 * abs(column.mean) else 1.0
-            column.count = SETTLED
+            if size > 1e-12 * abs(column.mean):
+                column.size, column.count = size, SETTLED
+            else:
+                column.count -= 1  # the same so far: watch on until it varies
 
     def _see_missing(self, name: str, column: Column) -> None:
         if column.missing < 0 and column.present < 0:
@@ -232,36 +236,37 @@ class FeatureMap:
                 self._absent[column.missing] = 1.0
 
     def _see_rare(self, name: str, column: Column, level: str) -> None:
+        if self.first_bucket >= 0:
+            return
         key = f"{name}={level}"
-        count = self.candidates.get(key, 0) + 1
+        count = self.candidates.pop(key, 0) + 1
         if count >= self.rare:
             feature = self._new_feature(key)
             if feature >= 0:
                 column.levels[level] = feature
-            self.candidates.pop(key, None)
-        elif column.rare < 0:
+            return
+        if column.rare < 0:
             column.rare = self._new_feature(f"{name}=(rare)")
-            self.candidates[key] = count
-        else:
-            self.candidates[key] = count
+        self.candidates[key] = count  # the one seen last is the last
         if len(self.candidates) > _CANDIDATES * self.max_features:
-            self.candidates = {k: n for k, n in self.candidates.items() if n > 1}
+            latest = list(self.candidates.items())[len(self.candidates) // 2 :]
+            self.candidates = dict(latest)
 
     def _new_feature(self, name: str, fill: float = 0.0) -> int:
         """The number of a new feature, or -1 where there is no room for one."""
-        buckets = max(self.max_features // 8, 1)
+        most = min(self.max_features, self.limit)
+        buckets = max(most // 8, 1)
         if self.first_bucket >= 0:
             return -1
-        if len(self._absent) + buckets >= self.max_features:
+        if len(self._absent) + buckets >= most:
             self.first_bucket = len(self._absent)
             for i in range(buckets):
                 self._append(f"(bucket {i})", 0.0)
-            warnings.warn(
+            self.candidates = {}
+            self.notice = (
                 f"contexts have more than {self.first_bucket} features: from now on new names and "
                 f"levels share {buckets} features by hashing. Leave out names that identify single "
-                "rounds, or raise max_features",
-                MeleeWarning,
-                stacklevel=2,
+                "rounds, or raise max_features"
             )
             return -1
         return self._append(name, fill)
@@ -321,6 +326,7 @@ class FeatureMap:
         n = len(features._absent)
         features.n_features = features.width or max(n, 1)
         fits = features.first_bucket < n <= features.max_features
+        fits = fits and (features.width == 0 or n == 0)
         if not fits or len(features.names) != (features.width or n):
             raise DataError("its features do not fit together")
         for name, fields in given["columns"].items():

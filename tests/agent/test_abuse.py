@@ -500,8 +500,8 @@ def test_explorers_that_an_agent_cannot_have_say_which_to_use(spec):
 
 
 def test_more_actions_than_memory_should_hold_are_refused(monkeypatch):
-    monkeypatch.setattr("melee.agent.knowledge.MAX_MODEL_BYTES", 10_000)
     agent = fresh("linucb", True)
+    monkeypatch.setattr("melee.agent.knowledge.MAX_MODEL_BYTES", 10_000)
     assert "use fewer" in sentence_of(call("add_actions", range(100, 200)), agent)
 
 

@@ -173,7 +173,7 @@ def test_rewards_may_come_in_any_order_and_only_once():
     before = made.fingerprint
     assert made.learn(decisions[3].id, reward=1.0) is False
     assert made.fingerprint == before
-    with pytest.raises(InputError, match="has the reward 1 already and now gets 0"):
+    with pytest.raises(InputError, match="has the reward 1 already, sent or assumed .* now gets 0"):
         made.learn(decisions[3].id, 0.0)
     with pytest.raises(InputError, match=r"decision 'nobody' is not known.*full record"):
         made.learn("nobody", 1.0)
@@ -265,6 +265,75 @@ def test_a_warm_start_from_a_log_is_as_good_as_having_lived_it(tmp_path):
     assert live(warm, News(seed=7), 150) > cold + 0.05
 
 
+def test_a_log_recovers_what_a_crash_lost(tmp_path):
+    log = tmp_path / "rounds.jsonl"
+    made = agent("linucb", log=log, timeout=60.0, default_reward=0.0)
+    waiting = made.act({"hour": 1.0})
+    content = made.to_bytes()
+    made.learn(waiting.id, 1.0)
+    lost = made.act({"hour": 2.0})
+    made.learn(lost.id, 0.5)
+    again = Agent.from_bytes(content, log=log)
+    assert again.learn_rounds(History.read(log)) == 2  # the one that waits, and the lost one
+    assert again.n_pending_ == 0
+    assert again.learn(waiting.id, 1.0) is False
+    assert len(History.read(log)) == 2  # they are not written again
+    assert again.pmf({"hour": 3.0}) == made.pmf({"hour": 3.0})
+
+
+def test_a_torn_line_does_not_swallow_the_next_round(tmp_path):
+    log = tmp_path / "rounds.jsonl"
+    log.write_bytes(b'{"context": {"a')
+    made = agent(log=log)
+    made.learn(made.act([1.0]).id, 1.0)
+    history = History.read(log, strict=False)
+    assert len(history) == 1
+    assert len(history.problems) == 1
+
+
+def test_one_decision_of_a_clock_that_was_set_holds_up_nobody(monkeypatch):
+    from melee.agent import agent as module
+
+    class Clock:
+        now = 1e9
+
+        def time(self):
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    made = agent(timeout=10.0)
+    clock.now = 2e9
+    made.act([1.0])
+    clock.now = 1e9
+    made.act([2.0])
+    assert made.give_up(now=1e9 + 11) == 1
+
+
+def test_ids_tell_contexts_apart_even_before_anything_is_learned():
+    one, other = agent(), agent()
+    assert one.act({"u": "anna", "n": 1}).id != other.act({"u": "bert", "n": 7}).id
+    assert agent().act({"u": "anna"}).id == agent().act({"u": "anna"}).id
+
+
+def test_another_agents_decision_is_refused_even_under_a_known_id():
+    one, other = agent("uniform"), Agent(["x", "y"], "uniform")
+    mine, theirs = one.act([1.0]), other.act([1.0])
+    assert mine.id == theirs.id
+    with pytest.raises(InputError, match="not the one that was made here"):
+        other.learn(mine, 1.0)
+    assert other.learn(theirs, 1.0)
+
+
+@pytest.mark.parametrize("now", [float("nan"), "soon", float("inf")])
+def test_a_time_that_is_none_gives_up_nothing(now):
+    made = agent(timeout=1.0)
+    made.act([1.0])
+    with pytest.raises(InputError, match="now is"):
+        made.give_up(now)
+    assert made.n_pending_ == 1
+
+
 # -- batches -----------------------------------------------------------------------------------
 
 
@@ -297,6 +366,31 @@ def test_batches_of_numbers_and_full_records_are_as_single_calls():
         single.learn(row, action, reward, 0.4)
     assert many.learn_many(rows, actions, rewards, [0.4] * 300) == 300
     assert single.fingerprint == many.fingerprint
+
+
+def test_a_batch_keeps_nothing_of_the_callers_array_alive():
+    made = agent("uniform")
+    rows = np.arange(6.0).reshape(3, 2)
+    decisions = made.act_many(rows)
+    rows[:] = -1.0
+    contexts = [one.context for one in made._pending.waiting.values()]
+    assert [context.tolist() for context in contexts] == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
+    assert all(context.base is None for context in contexts)
+    assert [one.version for one in decisions] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (1, 10_001)])
+def test_rows_that_no_context_could_be_are_refused_in_batches_too(shape):
+    made = agent("uniform")
+    with pytest.raises(InputError, match="expected 1 to 10000 numbers each"):
+        made.act_many(np.zeros(shape))
+
+
+def test_more_contexts_than_may_wait_are_refused():
+    made = agent("uniform", max_pending=5)
+    with pytest.raises(InputError, match="6 contexts, and only 5 decisions may wait"):
+        made.act_many(np.zeros((6, 2)))
+    assert len(made.act_many(np.zeros((5, 2)))) == 5
 
 
 def test_a_batch_with_one_bad_entry_is_refused_as_a_whole():
@@ -338,16 +432,38 @@ def test_only_open_actions_are_played_and_learned_from(spec):
         made.learn(decision.id, world.reward(context, decision.action))
 
 
+def test_the_order_in_which_open_actions_are_named_does_not_matter():
+    one, other = agent("softmax"), agent("softmax")
+    for i in range(20):
+        some = one.act([1.0], actions=["sports", "science"], id=f"{i}")
+        assert some == other.act([1.0], actions=["science", "sports"], id=f"{i}")
+
+
+def test_features_are_hashed_where_matrices_would_take_too_much_memory():
+    made = Agent(range(20_000), "linucb")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for i in range(300):
+            made.learn({"n": 1.0}, i, 1.0, 0.5)
+        for i in range(60):
+            for _ in range(3):
+                made.learn({"n": 1.0, "level": f"l{i}"}, i, 1.0, 0.5)
+    assert [str(one.message) for one in caught if "by hashing" in str(one.message)]
+    assert made._knowledge.model.state.block.nbytes < 2**29
+
+
 @pytest.mark.parametrize("n_before", [40, 700])
 @pytest.mark.parametrize("spec", ["melee", "epsilon-greedy:epsilon=0", "linucb", "squarecb"])
 def test_a_new_action_that_is_better_is_found(spec, n_before):
-    world = News(seed=10)
-    made = agent(spec)
-    live(made, world, n_before)
-    made.add_actions(["weather"])  # clicked 95 times in 100
-    live(made, world, 150)
-    shares = [made.pmf(world.reader())["weather"] for _ in range(40)]
-    assert np.mean(shares) > 0.7
+    shares = []
+    for seed in (0, 1, 2):
+        world = News(seed=seed)
+        made = agent(spec, seed=seed)
+        live(made, world, n_before)
+        made.add_actions(["weather"])  # clicked 95 times in 100
+        live(made, world, 150)
+        shares += [made.pmf(world.reader())["weather"] for _ in range(40)]
+    assert np.mean(shares) > 0.75
 
 
 @pytest.mark.parametrize("n_before", [40, 700])

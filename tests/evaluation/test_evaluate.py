@@ -38,6 +38,7 @@ class StubAgent:
 
     def __init__(self, actions):
         self.actions, self.last, self.asked = list(actions), None, []
+        self.actions_ = self.actions
 
     def pmf(self, context, *, actions=None):
         self.asked.append(actions)
@@ -351,3 +352,15 @@ def test_wrong_arguments_are_refused():
         evaluate(clean_log(), best, estimators=("drr",))
     with pytest.raises(UnknownNameError, match="did you mean 'linucb'"):
         evaluate(clean_log(), "linucp")
+
+
+def test_an_agent_is_not_asked_for_actions_that_it_does_not_have():
+    agent: Any = StubAgent(ACTIONS[:-1])
+    with pytest.raises(InputError, match="had probability 0|never played|effective"):
+        evaluate(clean_log(), lambda context: ACTIONS[-1] + "?")
+    found = evaluate(clean_log(), agent)
+    assert all(ACTIONS[-1] not in asked for asked in agent.asked)
+    assert 0.0 <= found.estimates["dr"].value <= 1.0
+    other: Any = StubAgent(["something else"])
+    with pytest.raises(InputError, match="has none of the actions that could be chosen in round 0"):
+        evaluate(clean_log(), other)

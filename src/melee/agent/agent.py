@@ -5,6 +5,7 @@ import os
 import time
 import warnings
 import zlib
+from array import array
 from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any, Self, overload
@@ -25,7 +26,7 @@ from melee.agent.knowledge import Encoded, Knowledge, Labels, Lesson
 from melee.agent.locks import guard_against_forks, new_lock
 from melee.agent.pending import Pending, Waiting
 from melee.agent.show import as_html, as_text
-from melee.arrays import Floats, Ints
+from melee.arrays import Ints
 from melee.checks import check_probability, check_reward, unit_number
 from melee.contexts import Context, read_context, read_contexts
 from melee.errors import InputError, MeleeWarning, shown, whole_number
@@ -77,8 +78,9 @@ class Agent:
         least floor / n_actions. It is what makes a log worth evaluating; with 0 most explorers
         leave actions without any probability.
     half_life
-        For a drifting world: each time this many rounds have been learned, the older half of what
-        the agent knows is dropped. By default nothing is.
+        For a drifting world: a fresh model starts each time this many rounds have been learned, and
+        takes over after as many more. So decisions are by the last one to two half-lives of
+        rounds. By default nothing is forgotten.
     timeout, default_reward
         Seconds that a decision waits for its reward, and the reward that is learned when they
         are over; by default decisions wait as long as there is room, and teach nothing when they
@@ -202,9 +204,12 @@ class Agent:
             if self.timeout is not None:
                 self._give_up(now)
             rows, encoded = self._knowledge.encode(read)
-            name = self._name(id, rows)
+            name = self._name(id, read, chosen)
             labels, pmf, action = self._knowledge.decide(rows, _draw(name), chosen)
-            return self._decided(read, name, labels, pmf, action, now, encoded)
+            decision = self._decided(read, name, labels, pmf, action, now, encoded)
+            if len(self._pending.waiting) > self.max_pending:
+                self._keep_room(now)
+            return decision
 
     def act_many(
         self,
@@ -229,19 +234,26 @@ class Agent:
             chosen = None if actions is None else self._find(actions)
             given = [None] * len(read) if ids is None else self._check_ids(ids, len(read))
             check_alike(read)
+            if len(read) > self.max_pending:
+                raise InputError(
+                    f"{len(read)} contexts, and only {self.max_pending} decisions may wait for "
+                    "their rewards; raise max_pending, or decide about fewer at a time"
+                )
+            now = time.time()
+            self._give_up(now)
             if len(read) == 0:
                 return []
             self._knowledge.ready(read[0], chosen)
-            now = time.time()
-            self._give_up(now)
             rows = self._knowledge.encode_many(read)
-            names = [self._name(id, row) for id, row in zip(given, rows, strict=True)]
+            names = [self._name(id, one, chosen) for id, one in zip(given, read, strict=True)]
             draws = np.array([_draw(name) for name in names], np.int64)
             labels, pmfs, drawn = self._knowledge.decide_many(rows, draws, chosen)
-            return [
-                self._decided(context, name, labels, pmf, action, now)
-                for context, name, pmf, action in zip(read, names, pmfs, drawn, strict=True)
-            ]
+            decisions = []
+            for context, name, pmf, action in zip(read, names, pmfs, drawn, strict=True):
+                own = context if isinstance(context, dict) else context.copy()
+                decisions.append(self._decided(own, name, labels, pmf, action, now))
+            self._keep_room(now)
+            return decisions
 
     def pmf(self, context: Any, *, actions: Iterable[Hashable] | None = None) -> dict[Label, float]:
         """The probability of every open action in a context; decides and changes nothing."""
@@ -263,21 +275,26 @@ class Agent:
         """The decision, which waits for its reward from now on."""
         label, probability, version = labels[action], pmf[action], self._knowledge.version
         decision = Decision(id, label, probability, self._policy, version, labels, tuple(pmf))
-        logged = decision.pmf if self._log_path is not None else None
-        waiting = self._pending.waiting
-        waiting[id] = Waiting(context, label, probability, now, version, logged, encoded)
-        if len(waiting) > self.max_pending:
-            self._warn_full()
-            self._give_up(now)
+        one = Waiting(context, label, probability, now, version, None, None, encoded)
+        if self._log_path is not None:
+            one = one._replace(actions=labels, probabilities=np.array(pmf))
+        self._pending.waiting[id] = one
         return decision
+
+    def _keep_room(self, now: float) -> None:
+        """Give up the oldest decisions if there are too many."""
+        if len(self._pending.waiting) > self.max_pending:
+            self._give_up(now)
+            self._warn_full()
 
     def _find(self, actions: Iterable[Hashable]) -> Ints:
         """The numbers of the actions that are open."""
         labels = read_labels(actions, 1)
-        return np.array([self._knowledge.number(label) for label in labels], np.int64)
+        numbers = [self._knowledge.number(label) for label in labels]
+        return np.array(sorted(numbers), np.int64)  # in what order they came does not matter
 
     def _check_id(self, id: Any) -> None:
-        if not isinstance(id, str) or not 0 < len(id) <= 200:
+        if not isinstance(id, str) or not 0 < len(id) <= 200 or not _is_unicode(id):
             raise InputError(f"id is {shown(id)}; expected a text of 1 to 200 characters")
         if self._pending.knows(id):
             raise InputError(f"id {id!r} is taken by an earlier decision; expected a new one")
@@ -292,17 +309,17 @@ class Agent:
             raise InputError("an id occurs twice; expected ids that differ")
         return names
 
-    def _name(self, id: str | None, row: Floats) -> str:
+    def _name(self, id: str | None, context: Context, chosen: Ints | None) -> str:
         """The id of the next decision.
 
-        One that is made here depends on the context too. An agent that is loaded after a crash
-        counts on from its file; a reward that still comes for a decision of the lost time is then
-        not taken for another decision's.
+        One that is made here depends on the context and the open actions too. An agent that is
+        loaded after a crash counts on from its file; a reward that still comes for a decision of
+        the lost time is then not taken for another decision's.
         """
         self._n_acted += 1
         if id is not None:
             return id
-        pending, content = self._pending, zlib.crc32(row.data)
+        pending, content = self._pending, _checksum(context, chosen)
         made = f"{self._lineage}-{self._n_acted}-{content:08x}"
         while made in pending.waiting or made in pending.done:
             self._n_acted += 1
@@ -447,7 +464,7 @@ class Agent:
             for i, id in enumerate(ids):
                 if id is None:
                     fresh[i] = i
-                elif not self._pending.knows(id):
+                elif id not in self._pending.done:  # one that waits gets its reward
                     fresh.setdefault(id, i)
             chosen = [lessons[i] for i in fresh.values()]
             names = [ids[i] for i in fresh.values()]
@@ -457,6 +474,7 @@ class Agent:
             for name, one in zip(names, chosen, strict=True):
                 if name is not None:
                     self._pending.finish(name, one.reward)
+            self._tell()
             return len(chosen)
 
     def _learn_decision(self, subject: str | Decision, reward: Any) -> bool:
@@ -470,11 +488,15 @@ class Agent:
             one = self._pending.waiting.get(id)
             if one is None:
                 return not self._pending.repeats(id, number)
+            if isinstance(subject, Decision):
+                _check_same(subject, one)
             lesson = (one.context, one.action, number, one.probability)
             if self._log_path is not None:
                 self._write([Lesson(*lesson)], [id])
             learned = self._knowledge.learn_one(*lesson, one.encoded)
             self._pending.finish(id, number)
+            if self._knowledge.features.notice is not None:
+                self._tell()
             return learned
 
     def _learn_decisions(self, subjects: list[Any], rewards: list[float]) -> int:
@@ -489,7 +511,11 @@ class Agent:
                     raise InputError(f"decision {id!r} has two rewards here; send the final one")
                 if id not in new and not self._pending.repeats(id, reward):
                     new[id] = reward
-            return self._finish(new)
+                    if isinstance(subject, Decision):
+                        _check_same(subject, self._pending.waiting[id])
+            learned = self._finish(new)
+            self._tell()
+            return learned
 
     def _finish(self, rewards: dict[str, float]) -> int:
         """Learn the rewards of waiting decisions."""
@@ -516,8 +542,10 @@ class Agent:
         int
             How many were given up.
         """
+        if now is not None:
+            check_seconds("now", now)
         with self._lock:
-            return self._give_up(time.time() if now is None else now)
+            return self._give_up(time.time() if now is None else float(now))
 
     def _give_up(self, now: float) -> int:
         over = self._pending.overdue(now, self.timeout)
@@ -539,9 +567,18 @@ class Agent:
             if waiting is None:
                 rounds.append(Round(*lesson, id))
             else:
+                pmf = None
+                if waiting.actions is not None and waiting.probabilities is not None:
+                    pmf = dict(zip(waiting.actions, waiting.probabilities.tolist(), strict=True))
                 version = str(waiting.version)
-                rounds.append(Round(*lesson, id, waiting.time, waiting.pmf, self._policy, version))
+                rounds.append(Round(*lesson, id, waiting.time, pmf, self._policy, version))
         append_lines(self._log_path, rounds)
+
+    def _tell(self) -> None:
+        """Warn of what the features have to say, when all is done."""
+        notice, self._knowledge.features.notice = self._knowledge.features.notice, None
+        if notice is not None:
+            warnings.warn(notice, MeleeWarning, stacklevel=4)
 
     def _warn_full(self) -> None:
         if not self._warned_full:
@@ -629,7 +666,7 @@ class Agent:
             if name not in _PARAMETERS:
                 raise InputError(f"unknown parameter '{name}'; known: {', '.join(_PARAMETERS)}")
         with self._lock:
-            if self._n_acted or self.n_learned_:
+            if self._n_acted or self._knowledge.version:
                 raise InputError(
                     "the agent has decided or learned already; make a new one, as by "
                     "sklearn.base.clone(agent).set_params(...)"
@@ -689,9 +726,37 @@ class Agent:
 
 def _draw(id: str) -> int:
     """Where in the stream of random numbers a decision's are."""
-    return zlib.crc32(id.encode("utf-8", "surrogatepass"))
+    return zlib.crc32(id.encode())
+
+
+def _checksum(context: Context, chosen: Ints | None) -> int:
+    """A number that tells contexts apart, and the actions that are open."""
+    so_far = 0 if chosen is None else zlib.crc32(chosen.data)
+    if not isinstance(context, dict):
+        return zlib.crc32(context.data, so_far)
+    numbers = array("d", [one for one in context.values() if type(one) is float])
+    words = [name if type(one) is float else f"{name}={one}" for name, one in context.items()]
+    text = "\0".join(words).encode("utf-8", "surrogatepass")
+    return zlib.crc32(text, zlib.crc32(numbers, so_far))
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_text(id: Any) -> None:
     if not isinstance(id, str):
         raise InputError(f"id is {shown(id)}; expected the text of a decision's id")
+
+
+def _check_same(decision: Decision, waiting: Waiting) -> None:
+    """Refuse another agent's decision that happens to have the same id."""
+    if (decision.action, decision.probability) != (waiting.action, waiting.probability):
+        raise InputError(
+            f"decision {shown(decision.id)} is not the one that was made here under this id; "
+            "report it to the agent that made it"
+        )

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Container, Iterable, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,8 @@ def check_alike(contexts: Sequence[Context]) -> None:
 
 def check_seconds(name: str, value: Any) -> None:
     """Refuse what is not a number of seconds."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0.0 < value < 1e18:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0.0 < float(value) < 1e18:
         raise InputError(f"{name} is {shown(value)}; expected a number of seconds, above 0")
 
 

@@ -17,6 +17,9 @@ from melee.labels import Label
 MAX_MODEL_BYTES = 2**31
 """The size of a model beyond which no action is added to it."""
 
+CHUNK = 10_000
+"""Rounds whose rows are in memory at a time."""
+
 Labels: TypeAlias = tuple[Label, ...]
 Encoded: TypeAlias = tuple[int, Floats]
 """A context's row with nothing new in it, and the revision of the map that it is by."""
@@ -78,6 +81,7 @@ class Knowledge:
         self._pmf = np.zeros((1, len(self.labels)))
         self._draw, self._action = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self._reward, self._probability = np.zeros(1), np.zeros(1)
+        self.features.limit = self.model.most_features(MAX_MODEL_BYTES // 4)
 
     @property
     def average_reward(self) -> float:
@@ -215,12 +219,14 @@ class Knowledge:
         self.version += 1
 
     def learn(self, lessons: Sequence[Lesson]) -> int:
-        """Learn rounds in order; returns how many of their actions exist.
-
-        They go through the kernels together, but for where a context brings new features or a
-        generation ends.
-        """
+        """Learn rounds in order; returns how many of their actions exist."""
         known = [one for one in lessons if one.action in self.index]
+        for start in range(0, len(known), CHUNK):
+            self._learn_chunk(known[start : start + CHUNK])
+        return len(known)
+
+    def _learn_chunk(self, known: Sequence[Lesson]) -> None:
+        """Learn rounds together, but for where one brings new features or a generation ends."""
         if self.features.n_features != self.model.n_features:
             self._take_in_features()
         features, first = self.features, 0
@@ -249,7 +255,6 @@ class Knowledge:
                 first = i + 1
                 self._turn()
         learn_until(len(known))
-        return len(known)
 
     def _rounds_until_turn(self) -> int:
         """How many rounds may be learned before a generation ends."""

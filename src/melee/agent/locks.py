@@ -12,6 +12,8 @@ from typing import Any
 
 _AGENTS: "weakref.WeakSet[Any]" = weakref.WeakSet()
 _HELD: list[Any] = []
+_ONE_FORK = threading.Lock()
+"""Held from before a fork to after it: threads that fork at once take turns."""
 
 
 def new_lock() -> Any:
@@ -25,14 +27,24 @@ def guard_against_forks(agent: Any) -> None:
 
 
 def _before() -> None:
-    for agent in list(_AGENTS):
+    _ONE_FORK.acquire()
+    for agent in _agents():
         agent._lock.acquire()
         _HELD.append(agent)
+
+
+def _agents() -> list[Any]:
+    while True:
+        try:
+            return list(_AGENTS)
+        except RuntimeError:  # another thread makes or drops one
+            continue
 
 
 def _in_parent() -> None:
     while _HELD:
         _HELD.pop()._lock.release()
+    _ONE_FORK.release()
 
 
 def _in_child() -> None:
@@ -40,6 +52,7 @@ def _in_child() -> None:
         agent = _HELD.pop()
         agent._lock = new_lock()
         agent._lineage = os.urandom(4).hex()
+    _ONE_FORK.release()
 
 
 if hasattr(os, "register_at_fork"):

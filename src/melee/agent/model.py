@@ -62,6 +62,13 @@ class Model:
             resolved(learn_rows, *shared, self._rng, ints, reals, reals),
         )
 
+    def most_features(self, n_bytes: int) -> int:
+        """How many features its matrices may have to take no more memory than that."""
+        if not growth.kind_of(self.state).exact:
+            return 2**31
+        per_matrix = n_bytes / (8 * self.n_actions * self.explorer.n_models)
+        return max(int(math.sqrt(per_matrix)) - getattr(self.explorer, "hidden", 0) - 1, 1)
+
     @property
     def is_settled(self) -> bool:
         """Whether the scale of its contexts is found."""

@@ -3,7 +3,8 @@
 from collections import OrderedDict
 from typing import NamedTuple
 
-from melee.agent.knowledge import Encoded
+from melee.agent.knowledge import Encoded, Labels
+from melee.arrays import Floats
 from melee.contexts import Context
 from melee.errors import InputError, shown
 from melee.labels import Label
@@ -17,7 +18,8 @@ class Waiting(NamedTuple):
     probability: float
     time: float
     version: int
-    pmf: dict[Label, float] | None
+    actions: Labels | None  # those that were open, and their probabilities, if there is a log
+    probabilities: Floats | None
     encoded: Encoded | None
 
 
@@ -54,9 +56,10 @@ class Pending:
             return []
         over = []
         for i, (id, one) in enumerate(self.waiting.items()):
-            if i >= too_many and (timeout is None or now - one.time <= timeout):
+            if i < too_many or (timeout is not None and now - one.time > timeout):
+                over.append(id)
+            elif one.time <= now:  # one of the future, by a clock that was set, holds up nobody
                 break
-            over.append(id)
         return over
 
     def repeats(self, id: str, reward: float) -> bool:
@@ -76,7 +79,8 @@ class Pending:
             )
         if known != reward:
             raise InputError(
-                f"decision {shown(id)} has the reward {known:g} already and now gets {reward:g}; a "
-                "decision is rewarded once: send the final reward only"
+                f"decision {shown(id)} has the reward {known:g} already, sent or assumed when its "
+                f"time was over, and now gets {reward:g}; a decision is rewarded once: send the "
+                "final reward only"
             )
         return True

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from melee.agent.arguments import read_labels
 from melee.agent.file import LARGEST_FILE, pack, unpack
-from melee.agent.knowledge import Knowledge
+from melee.agent.knowledge import Knowledge, Labels
 from melee.agent.model import Model
 from melee.agent.pending import Pending, Waiting
 from melee.artefact import write_atomically
@@ -52,6 +52,8 @@ def load(kind: type[A], path: str | os.PathLike[str], log: Any) -> A:
         size = Path(path).stat().st_size
         if size > LARGEST_FILE:
             raise DataError(f"{path}: {size} bytes are too many for the file of an agent")
+        if not Path(path).is_file():
+            raise DataError(f"{path}: not a file; check the path")
         content = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
@@ -93,7 +95,7 @@ def to_bytes(agent: "Agent") -> bytes:
         "total_reward": known.total_reward,
         "features": known.features.to_json(),
         "models": models,
-        "waiting": [[id, *_waiting_to_json(one)] for id, one in waiting.items()],
+        "waiting": [[id, *_waiting_to_json(one, known.labels)] for id, one in waiting.items()],
         "done": list(agent._pending.done.items()),
     }
     return pack(about, arrays)
@@ -106,10 +108,14 @@ def _plain(value: Any) -> Any:
     return int(value) if hasattr(value, "__index__") else float(value)
 
 
-def _waiting_to_json(one: Waiting) -> list[Any]:
+def _waiting_to_json(one: Waiting, labels: Labels) -> list[Any]:
     context = one.context if isinstance(one.context, dict) else None
-    pmf = None if one.pmf is None else [[label_to_json(k), p] for k, p in one.pmf.items()]
-    return [context, label_to_json(one.action), one.probability, one.time, one.version, pmf]
+    plain = [context, label_to_json(one.action), one.probability, one.time, one.version]
+    if one.actions is None or one.probabilities is None:
+        return [*plain, None, None]
+    some = one.actions is not labels and one.actions != labels
+    actions = [label_to_json(label) for label in one.actions] if some else None
+    return [*plain, actions, one.probabilities.tolist()]
 
 
 def from_bytes(kind: type[A], content: bytes, where: str, log: Any) -> A:
@@ -167,7 +173,7 @@ def _built(kind: type[A], about: Any, arrays: list[npt.NDArray[Any]], log: Any) 
         setattr(agent, name, read_whole(about["counters"][name], 0, 2**62))
     agent._warned_full = about["warned_full"] is True
     agent._knowledge = _knowledge(agent, about, arrays)
-    agent._pending = _pending(about, agent.max_pending, agent._knowledge.features.width, arrays)
+    agent._pending = _pending(about, agent.max_pending, agent._knowledge, arrays)
     if arrays:
         raise DataError("more arrays than an agent has")
     return agent
@@ -201,24 +207,33 @@ def _knowledge(agent: "Agent", about: Any, arrays: list[npt.NDArray[Any]]) -> Kn
     return known
 
 
-def _pending(about: Any, limit: int, width: int | None, arrays: list[npt.NDArray[Any]]) -> Pending:
+def _pending(about: Any, limit: int, known: Knowledge, arrays: list[npt.NDArray[Any]]) -> Pending:
     pending = Pending(limit)
+    width = known.features.width
     waiting, rows = about["waiting"], iter(())
     if width and waiting:
         contexts = arrays.pop(0)
         if contexts.shape != (len(waiting), width):
             raise DataError(f"contexts of shape {contexts.shape}")
         rows = iter(contexts)
-    for id, context, action, probability, time, version, pmf in waiting:
+    for id, context, action, probability, time, version, labels, pmf in waiting:
         read = read_context(next(rows) if width else _with_tuples(context))
-        pairs = None if pmf is None else {label_from_json(k): read_number(p) for k, p in pmf}
+        actions, probabilities = None, None
+        if pmf is not None:
+            probabilities = np.array([read_number(p, 0.0, 1.0) for p in pmf])
+            actions = known.labels
+            if labels is not None:
+                actions = tuple(check_label(label_from_json(label)) for label in labels)
+            if len(actions) != len(probabilities):
+                raise DataError("probabilities of other actions than were open")
         pending.waiting[read_text(id)] = Waiting(
             read,
             check_label(label_from_json(action)),
             check_probability(probability),
             read_number(time),
             read_whole(version, 0),
-            pairs,
+            actions,
+            probabilities,
             None,
         )
     for id, reward in about["done"]:

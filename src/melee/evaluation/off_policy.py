@@ -228,11 +228,12 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
     for i, (context, pmf) in enumerate(zip(log.contexts, log.pmfs, strict=True)):
         given: Mapping[Label, float]
         if callable(policy):
-            given = _distribution(policy(context), i)
+            own = dict(context) if isinstance(context, dict) else context.copy()
+            given = _distribution(policy(own), i)
         else:
             # All are open unless the log says otherwise; saying so costs an agent time.
             all_open = pmf is None or (learner is not None and len(pmf) == len(log.labels))
-            given = policy.pmf(context, actions=None if all_open else list(pmf or ()))
+            given = policy.pmf(context, actions=None if all_open else _open(policy, pmf, i))
         for label, chance in given.items():
             position = log.index.get(label)
             if position is None:
@@ -243,6 +244,18 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
             action = log.labels[log.actions[i]]
             learner.learn(context, action, log.rewards[i], log.probabilities[i])
     return chosen, outside
+
+
+def _open(agent: "Agent", pmf: Mapping[Label, float] | None, i: int) -> list[Label]:
+    """Those of a round's actions that an agent has."""
+    known = set(agent.actions_)
+    some = [label for label in pmf or () if label in known]
+    if not some:
+        raise InputError(
+            f"the agent has none of the actions that could be chosen in round {i}; expected at "
+            "least one: evaluate it on a log of its own actions"
+        )
+    return some
 
 
 def _fresh_agent(labels: list[Label], spec: str, seed: int) -> "Agent":

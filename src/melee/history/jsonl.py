@@ -111,6 +111,12 @@ def bounded(line: bytes) -> bytes:
     return line
 
 
+def _is_torn(descriptor: int) -> bool:
+    """Whether the last line has no end, as after a full disk: the next must not join it."""
+    size = os.fstat(descriptor).st_size
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+
+
 def append_lines(file: int | str | PathLike[str], rounds: Iterable[Round]) -> None:
     """Append rounds to a log, in one write; several processes may do so at once.
 
@@ -127,8 +133,10 @@ def append_lines(file: int | str | PathLike[str], rounds: Iterable[Round]) -> No
         if isinstance(file, int):
             written = os.write(file, line)
         else:
-            descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
             try:
+                if _is_torn(descriptor):
+                    line = b"\n" + line
                 written = os.write(descriptor, line)
             finally:
                 os.close(descriptor)

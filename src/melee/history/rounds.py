@@ -34,7 +34,7 @@ class Round:
     pmf
         The probabilities of all actions; its keys are the actions that were eligible.
     explorer
-        The SPEC of the explorer that decided.
+        What decided: an agent's `policy_`, or a SPEC.
     version
         The version of the agent that decided.
     """
