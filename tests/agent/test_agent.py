@@ -173,7 +173,9 @@ def test_rewards_may_come_in_any_order_and_only_once():
     before = made.fingerprint
     assert made.learn(decisions[3].id, reward=1.0) is False
     assert made.fingerprint == before
-    with pytest.raises(InputError, match="has the reward 1 already, sent or assumed .* now gets 0"):
+    with pytest.raises(
+        InputError, match=r"has the reward 1 already, sent or assumed .* now gets 0"
+    ):
         made.learn(decisions[3].id, 0.0)
     with pytest.raises(InputError, match=r"decision 'nobody' is not known.*full record"):
         made.learn("nobody", 1.0)

@@ -301,7 +301,7 @@ def test_a_file_of_something_else_is_refused(other, tmp_path):
 
 def test_a_path_that_leads_nowhere_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "missing", tmp_path / ("x" * 3000), str(tmp_path / "a\0b")):
-        with pytest.raises(DataError, match="cannot be read|not a file"):
+        with pytest.raises(DataError, match=r"cannot be read|not a file"):
             Agent.load(path)
 
 

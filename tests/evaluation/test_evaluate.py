@@ -356,7 +356,7 @@ def test_wrong_arguments_are_refused():
 
 def test_an_agent_is_not_asked_for_actions_that_it_does_not_have():
     agent: Any = StubAgent(ACTIONS[:-1])
-    with pytest.raises(InputError, match="had probability 0|never played|effective"):
+    with pytest.raises(InputError, match=r"had probability 0|never played|effective"):
         evaluate(clean_log(), lambda context: ACTIONS[-1] + "?")
     found = evaluate(clean_log(), agent)
     assert all(ACTIONS[-1] not in asked for asked in agent.asked)
