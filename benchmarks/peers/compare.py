@@ -210,6 +210,7 @@ class Way(NamedTuple):
 def _one_at_a_time(prepared: Prepared, repeats: int) -> list[Result]:
     n_actions, n_rounds = prepared.task.n_actions, prepared.n_rounds
     options = f"--cb_explore {n_actions} --epsilon 0.05"
+    cover = f"--cb_explore {n_actions} --cover 16 --nounif"
     rows, best = vw.lines(prepared), vw.labels(prepared)
     raw = prepared.task.contexts[prepared.order].tolist()
     dicts = [ours.named_context(row) for row in raw]
@@ -229,14 +230,26 @@ def _one_at_a_time(prepared: Prepared, repeats: int) -> list[Result]:
     def on_dicts() -> Timing:
         return vw.one_at_a_time_from_dicts(options, dicts, best)
 
+    def cover_on_text() -> Timing:
+        return vw.one_at_a_time(cover, rows, best)
+
     eg = EPSILON_GREEDY
     ways = [
         Way("act + learn, VW on text lines", eg, bandit, on_text, ONE_AT_A_TIME),
         Way("act + learn, VW parsing once", eg, bandit, parsing_once, ONE_AT_A_TIME),
         Way("Agent, 20 numbers, VW on text lines", eg, agent(eg, False), on_text, AGENT_NUMBERS),
         Way("Agent, dicts, VW on text made of them", eg, agent(eg, True), on_dicts, AGENT_DICTS),
-        Way("Agent with melee, 20 numbers", "melee", agent("melee", False), on_text, None),
-        Way("Agent with melee, dicts", "melee", agent("melee", True), on_dicts, None),
+        Way(
+            "Agent, melee, 20 numbers, VW: ε-greedy", "melee", agent("melee", False), on_text, None
+        ),
+        Way("Agent, melee, dicts, VW: ε-greedy", "melee", agent("melee", True), on_dicts, None),
+        Way(
+            "Agent, melee, 20 numbers, VW: Cover-NU",
+            "melee",
+            agent("melee", False),
+            cover_on_text,
+            AGENT_NUMBERS,
+        ),
     ]
     results = []
     for way in ways:

@@ -46,9 +46,11 @@ def read_context(given: Any) -> Context:
         return _named(given)
     if type(given) is np.ndarray and given.dtype is _FLOAT64 and given.ndim == 1:
         copied: Floats = given.copy()
-        with np.errstate(all="ignore"):
+        try:
             if copied.dot(copied) <= _SAFE and 0 < copied.size <= MAX_ENTRIES:
                 return copied
+        except RuntimeWarning:  # an overflow, where warnings are errors
+            pass
     if isinstance(given, np.ndarray | list | tuple):
         return _numbers(given)
     kind = _library(given)

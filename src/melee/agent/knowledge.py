@@ -115,15 +115,6 @@ class Knowledge:
         if self.features.n_features != self.model.n_features:
             self._take_in_features()
 
-    def encode(self, context: Context) -> tuple[Floats, Encoded | None]:
-        """A context as the only row of a matrix; once more for `learn_one` if nothing is new."""
-        if isinstance(context, dict):
-            if self.features.encode(context, self._row):
-                return self._rows, (self.features.revision, self._rows.copy())
-            return self._rows, None
-        rows = context.reshape(1, -1)
-        return rows, (self.features.revision, rows)
-
     def encode_many(self, contexts: Sequence[Context]) -> Floats:
         """Contexts as rows."""
         if isinstance(contexts, np.ndarray):
@@ -134,18 +125,25 @@ class Knowledge:
         return rows
 
     def decide(
-        self, rows: Floats, draw: int, chosen: Ints | None
-    ) -> tuple[Labels, list[float], int]:
-        """The open actions, their probabilities in the only row, and the number of the one drawn.
+        self, context: Context, draw: int, chosen: Ints | None
+    ) -> tuple[Labels, list[float], int, Encoded | None]:
+        """The open actions, their probabilities, the number of the one drawn, and the row.
 
-        What `decide_many` does, with less ado.
+        What `decide_many` does, with less ado; the row is for `learn_one`, if nothing in it is new.
         """
+        if isinstance(context, dict):
+            rows, encoded = self._rows, None
+            if self.features.encode(context, self._row):
+                encoded = (self.features.revision, rows.copy())
+        else:
+            rows = context.reshape(1, -1)
+            encoded = (self.features.revision, rows)
         self._draw[0] = draw
         if chosen is None:
             self.model.act(rows, self._draw, self.floor, self._pmf, self._action)
-            return self.labels, self._pmf.tolist()[0], self._action.item()
+            return self.labels, self._pmf.tolist()[0], self._action.item(), encoded
         labels, pmfs, drawn = self._play(rows, self._draw, chosen)
-        return labels, pmfs.tolist()[0], drawn.item()
+        return labels, pmfs.tolist()[0], drawn.item(), encoded
 
     def decide_many(
         self, rows: Floats, draws: Ints, chosen: Ints | None
@@ -206,17 +204,14 @@ class Knowledge:
         self.model.learn(rows, self._action, self._reward, self._probability)
         if self.young is not None:
             self.young.learn(rows, self._action, self._reward, self._probability)
-        self._count(number, reward)
-        if self.half_life is not None and self._rounds_until_turn() == self.half_life:
-            self._turn()
-        return True
-
-    def _count(self, number: int, reward: float) -> None:
         self.plays[number] += 1
         self.rewards[number] += reward
         self.total_reward += reward
         self.n_learned += 1
         self.version += 1
+        if self.half_life is not None and self._rounds_until_turn() == self.half_life:
+            self._turn()
+        return True
 
     def learn(self, lessons: Sequence[Lesson]) -> int:
         """Learn rounds in order; returns how many of their actions exist."""
@@ -240,7 +235,12 @@ class Knowledge:
             for model in self.models:
                 model.learn(rows[some], actions[some], rewards[some], probabilities[some])
             for one in known[some]:
-                self._count(self.index[one.action], one.reward)
+                number = self.index[one.action]
+                self.plays[number] += 1
+                self.rewards[number] += one.reward
+                self.total_reward += one.reward
+            self.n_learned += end - first
+            self.version += end - first
 
         for i, one in enumerate(known):
             features.learn(one.context)

@@ -172,6 +172,7 @@ def _built(kind: type[A], about: Any, arrays: list[npt.NDArray[Any]], log: Any) 
     for name in _COUNTERS:
         setattr(agent, name, read_whole(about["counters"][name], 0, 2**62))
     agent._warned_full = about["warned_full"] is True
+    agent._others_name = True
     agent._knowledge = _knowledge(agent, about, arrays)
     agent._pending = _pending(about, agent.max_pending, agent._knowledge, arrays)
     if arrays:
