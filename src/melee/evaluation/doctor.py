@@ -365,8 +365,9 @@ def _times(log: _Log) -> Iterator[Fault]:
         yield Fault(
             "warning",
             f"{back:,} rounds are earlier than the one before them",
-            "sort the log by time; explorers that learn along it, and checks for drift, take its "
-            "order for the order of events",
+            "rewards that come late do this, and it is no harm to estimates; but explorers that "
+            "learn along the log, and checks for drift, take its order for the order of events: "
+            "History(sorted(history, key=lambda one: one.time))",
         )
 
 
