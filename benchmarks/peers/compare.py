@@ -228,7 +228,7 @@ def _one_at_a_time(prepared: Prepared, repeats: int) -> list[Result]:
         return vw.one_at_a_time_parsed_once(options, rows, best)
 
     def on_dicts() -> Timing:
-        return vw.one_at_a_time_from_dicts(options, dicts, best)
+        return vw.one_at_a_time(options, map(vw.line_of, dicts), best)
 
     def cover_on_text() -> Timing:
         return vw.one_at_a_time(cover, rows, best)

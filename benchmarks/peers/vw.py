@@ -13,7 +13,7 @@ Three things that are easy to get wrong, found by experiment with 9.11.9:
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from vowpalwabbit import Workspace
@@ -95,8 +95,8 @@ def drawn(pmf: Sequence[float], u: float) -> int:
     return len(pmf) - 1
 
 
-def one_at_a_time(options: str, rows: Sequence[str], best: Sequence[int]) -> Timing:
-    """`predict` and `learn` on text lines that are ready except for the label."""
+def one_at_a_time(options: str, rows: Iterable[str], best: Sequence[int]) -> Timing:
+    """`predict` and `learn` on text lines without label: ready ones, or made on the way."""
     workspace = Workspace(f"{options} --quiet")
     uniform = random.Random(0).random
     loss = 0
@@ -109,7 +109,7 @@ def one_at_a_time(options: str, rows: Sequence[str], best: Sequence[int]) -> Tim
         loss += cost
     seconds = time.perf_counter() - began
     workspace.finish()
-    return Timing(seconds, 1.0 - loss / len(rows))
+    return Timing(seconds, 1.0 - loss / len(best))
 
 
 def one_at_a_time_parsed_once(options: str, rows: Sequence[str], best: Sequence[int]) -> Timing:
@@ -133,21 +133,6 @@ def one_at_a_time_parsed_once(options: str, rows: Sequence[str], best: Sequence[
     return Timing(seconds, 1.0 - loss / len(rows))
 
 
-def one_at_a_time_from_dicts(
-    options: str, contexts: Sequence[dict[str, float]], best: Sequence[int]
-) -> Timing:
-    """`predict` and `learn` for callers whose contexts are dicts: the text is made in the loop."""
-    workspace = Workspace(f"{options} --quiet")
-    uniform = random.Random(0).random
-    loss = 0
-    began = time.perf_counter()
-    for context, label in zip(contexts, best, strict=True):
-        row = "| " + " ".join([f"{name}:{value}" for name, value in context.items()])
-        pmf = workspace.predict(row)
-        action = drawn(pmf, uniform())
-        cost = 0 if action == label else 1
-        workspace.learn(f"{action + 1}:{cost}:{pmf[action]} {row}")
-        loss += cost
-    seconds = time.perf_counter() - began
-    workspace.finish()
-    return Timing(seconds, 1.0 - loss / len(contexts))
+def line_of(context: dict[str, float]) -> str:
+    """The text line of a context that a caller has as a dict."""
+    return "| " + " ".join([f"{name}:{value}" for name, value in context.items()])

@@ -5,7 +5,6 @@ import os
 import time
 import warnings
 import zlib
-from array import array
 from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any, Self, overload
@@ -22,6 +21,7 @@ from melee.agent.arguments import (
     read_path,
 )
 from melee.agent.decision import Decision
+from melee.agent.ids import Ids, check_new, check_text, read_new
 from melee.agent.knowledge import Encoded, Knowledge, Labels, Lesson
 from melee.agent.locks import guard_against_forks, new_lock
 from melee.agent.pending import Pending, Waiting
@@ -143,8 +143,8 @@ class Agent:
             self.max_features,
         )
         self._pending = Pending(self.max_pending)
-        self._n_acted = self._n_given_up = 0
-        self._others_name = False  # whether there are ids that were not made here
+        self._ids = Ids(self.seed)
+        self._n_given_up = 0
         self._warned_full = False
 
     def _read_parameters(self) -> None:
@@ -171,7 +171,6 @@ class Agent:
         self._inside, self._floor = self._chosen.with_floor(floor)
         digest = hashlib.sha256(self._chosen.identity.encode()).hexdigest()
         self._policy = f"{self._chosen.short_spec}@{digest[:12]}"
-        self._lineage = hashlib.blake2b(f"lineage {self.seed}".encode(), digest_size=3).hexdigest()
         self._log_path = None if self.log is None else read_path("log", self.log)
         self._lock = new_lock()
         guard_against_forks(self)
@@ -200,12 +199,12 @@ class Agent:
         with self._lock:
             chosen = None if actions is None else self._find(actions)
             if id is not None:
-                self._check_id(id)
+                check_new(id, self._pending)
             self._knowledge.ready(read, chosen)
             now = time.time()
             if self.timeout is not None:
                 self._give_up(now)
-            name = self._name(id, read, chosen)
+            name = self._ids.name(id, read, chosen, self._pending)
             draw = zlib.crc32(name.encode())
             labels, pmf, action, encoded = self._knowledge.decide(read, draw, chosen)
             decision = self._decided(read, name, labels, pmf, action, now, encoded)
@@ -234,7 +233,7 @@ class Agent:
         read = read_contexts(contexts)
         with self._lock:
             chosen = None if actions is None else self._find(actions)
-            given = [None] * len(read) if ids is None else self._check_ids(ids, len(read))
+            given = [None] * len(read) if ids is None else read_new(ids, len(read), self._pending)
             check_alike(read)
             if len(read) > self.max_pending:
                 raise InputError(
@@ -247,7 +246,10 @@ class Agent:
                 return []
             self._knowledge.ready(read[0], chosen)
             rows = self._knowledge.encode_many(read)
-            names = [self._name(id, one, chosen) for id, one in zip(given, read, strict=True)]
+            names = [
+                self._ids.name(id, one, chosen, self._pending)
+                for id, one in zip(given, read, strict=True)
+            ]
             draws = np.array([zlib.crc32(name.encode()) for name in names], np.int64)
             labels, pmfs, drawn = self._knowledge.decide_many(rows, draws, chosen)
             decisions = []
@@ -299,40 +301,6 @@ class Agent:
         labels = read_labels(actions, 1)
         numbers = [self._knowledge.number(label) for label in labels]
         return np.array(sorted(numbers), np.int64)  # in what order they came does not matter
-
-    def _check_id(self, id: Any) -> None:
-        if not isinstance(id, str) or not 0 < len(id) <= 200 or not _is_unicode(id):
-            raise InputError(f"id is {shown(id)}; expected a text of 1 to 200 characters")
-        if self._pending.knows(id):
-            raise InputError(f"id {id!r} is taken by an earlier decision; expected a new one")
-
-    def _check_ids(self, ids: Any, n: int) -> list[str]:
-        names = read_list(ids, "ids")
-        if len(names) != n:
-            raise InputError(f"{len(names)} ids for {n} contexts; expected one for each")
-        for id in names:
-            self._check_id(id)
-        if len(set(names)) != n:
-            raise InputError("an id occurs twice; expected ids that differ")
-        return names
-
-    def _name(self, id: str | None, context: Context, chosen: Ints | None) -> str:
-        """The id of the next decision.
-
-        One that is made here depends on the context and the open actions too. An agent that is
-        loaded after a crash counts on from its file; a reward that still comes for a decision of
-        the lost time is then not taken for another decision's.
-        """
-        self._n_acted += 1
-        if id is not None:
-            self._others_name = True
-            return id
-        content = _checksum(context, chosen)
-        made = f"{self._lineage}-{self._n_acted}-{content:08x}"
-        while self._others_name and self._pending.knows(made):
-            self._n_acted += 1
-            made = f"{self._lineage}-{self._n_acted}-{content:08x}"
-        return made
 
     # -- learning ---------------------------------------------------------------------------
 
@@ -445,7 +413,7 @@ class Agent:
             if not isinstance(one, Round):
                 raise InputError(f"a round is {shown(one)}; expected rounds, as of a History")
             if one.id is not None:
-                _check_text(one.id)
+                check_text(one.id)
         lessons = [
             Lesson(
                 read_context(one.context),
@@ -481,7 +449,7 @@ class Agent:
             self._knowledge.learn(chosen)
             for name, one in zip(names, chosen, strict=True):
                 if name is not None:
-                    self._others_name = True
+                    self._ids.are_others = True
                     self._pending.finish(name, one.reward)
             self._tell()
             return len(chosen)
@@ -489,7 +457,7 @@ class Agent:
     def _learn_decision(self, subject: str | Decision, reward: Any) -> bool:
         number = check_reward(reward)
         id = subject.id if isinstance(subject, Decision) else subject
-        _check_text(id)
+        check_text(id)
         with self._lock:
             if self.timeout is not None:
                 self._give_up(time.time())
@@ -514,7 +482,7 @@ class Agent:
             self._give_up(time.time())
             for subject, reward in zip(subjects, rewards, strict=True):
                 id = subject.id if isinstance(subject, Decision) else subject
-                _check_text(id)
+                check_text(id)
                 if id in new and new[id] != reward:
                     raise InputError(f"decision {id!r} has two rewards here; send the final one")
                 if id not in new and not self._pending.repeats(id, reward):
@@ -674,7 +642,7 @@ class Agent:
             if name not in _PARAMETERS:
                 raise InputError(f"unknown parameter '{name}'; known: {', '.join(_PARAMETERS)}")
         with self._lock:
-            if self._n_acted or self._knowledge.version:
+            if self._ids.count or self._knowledge.version:
                 raise InputError(
                     "the agent has decided or learned already; make a new one, as by "
                     "sklearn.base.clone(agent).set_params(...)"
@@ -719,7 +687,7 @@ class Agent:
         """What one may want to watch: counts, and what the explorer says of itself."""
         with self._lock:
             return {
-                "acted": self._n_acted,
+                "acted": self._ids.count,
                 "pending": self.n_pending_,
                 "given up": self._n_given_up,
                 **self._knowledge.diagnostics(self._chosen),
@@ -730,30 +698,6 @@ class Agent:
 
     def _repr_html_(self) -> str:
         return as_html(self)
-
-
-def _checksum(context: Context, chosen: Ints | None) -> int:
-    """A number that tells contexts apart, and the actions that are open."""
-    so_far = 0 if chosen is None else zlib.crc32(chosen.data)
-    if type(context) is not dict:
-        return zlib.crc32(context, so_far)  # type: ignore[arg-type]
-    numbers = array("d", [one for one in context.values() if type(one) is float])
-    words = [name if type(one) is float else f"{name}={one}" for name, one in context.items()]
-    text = "\0".join(words).encode("utf-8", "surrogatepass")
-    return zlib.crc32(text, zlib.crc32(numbers, so_far))
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _check_text(id: Any) -> None:
-    if not isinstance(id, str):
-        raise InputError(f"id is {shown(id)}; expected the text of a decision's id")
 
 
 def _check_same(decision: Decision, waiting: Waiting) -> None:

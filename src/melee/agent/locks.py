@@ -51,7 +51,7 @@ def _in_child() -> None:
     while _HELD:
         agent = _HELD.pop()
         agent._lock = new_lock()
-        agent._lineage = os.urandom(4).hex()
+        agent._ids.prefix = os.urandom(4).hex()
     _ONE_FORK.release()
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from melee.agent.arguments import read_labels
 from melee.agent.file import LARGEST_FILE, pack, unpack
+from melee.agent.ids import Ids
 from melee.agent.knowledge import Knowledge, Labels
 from melee.agent.model import Model
 from melee.agent.pending import Pending, Waiting
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", bound="Agent")
 
-_COUNTERS = ("_n_acted", "_n_given_up")
 _PLAIN = ("seed", "floor", "half_life", "timeout", "default_reward", "max_pending", "max_features")
 
 
@@ -84,8 +84,8 @@ def to_bytes(agent: "Agent") -> bytes:
         },
         "logged": agent.log is not None,
         "identity": agent._chosen.identity,
-        "lineage": agent._lineage,
-        "counters": {name: getattr(agent, name) for name in _COUNTERS},
+        "lineage": agent._ids.prefix,
+        "counters": {"_n_acted": agent._ids.count, "_n_given_up": agent._n_given_up},
         "warned_full": agent._warned_full,
         "labels": [label_to_json(label) for label in known.labels],
         "plays": known.plays,
@@ -165,14 +165,16 @@ def _built(kind: type[A], about: Any, arrays: list[npt.NDArray[Any]], log: Any) 
         warnings.simplefilter("ignore", MeleeWarning)  # those of the parameters were given before
         agent._read_parameters()
     agent._first_labels = tuple(agent._read_labels(agent.actions, 1))
-    agent._lineage = read_text(about["lineage"])
+    agent._ids = Ids(agent.seed)
+    agent._ids.prefix = read_text(about["lineage"])
+    agent._ids.are_others = True
     read_text(about["identity"])
     if type(about["logged"]) is not bool:
         raise DataError("it does not say whether it was logged")
-    for name in _COUNTERS:
-        setattr(agent, name, read_whole(about["counters"][name], 0, 2**62))
+    counters = about["counters"]
+    agent._ids.count = read_whole(counters["_n_acted"], 0, 2**62)
+    agent._n_given_up = read_whole(counters["_n_given_up"], 0, 2**62)
     agent._warned_full = about["warned_full"] is True
-    agent._others_name = True
     agent._knowledge = _knowledge(agent, about, arrays)
     agent._pending = _pending(about, agent.max_pending, agent._knowledge, arrays)
     if arrays:

@@ -1,0 +1,84 @@
+"""Ids of decisions: those that callers bring, and those that are made here."""
+
+import hashlib
+import zlib
+from array import array
+from typing import Any
+
+from melee.agent.arguments import read_list
+from melee.agent.pending import Pending
+from melee.arrays import Ints
+from melee.contexts import Context
+from melee.errors import InputError, shown
+
+
+class Ids:
+    """Names decisions, one after the other.
+
+    An id that is made here is a prefix, a count, and a checksum of the context and of the actions
+    that are open. An agent that is loaded after a crash counts on from its file; a reward that
+    still comes for a decision of the lost time is then not taken for another decision's.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.prefix = hashlib.blake2b(f"lineage {seed}".encode(), digest_size=3).hexdigest()
+        self.count = 0
+        self.are_others = False  # whether there are ids that were not made here
+
+    def name(self, id: str | None, context: Context, chosen: Ints | None, pending: Pending) -> str:
+        """The id of the next decision: the one that was brought, or a new one."""
+        self.count += 1
+        if id is not None:
+            self.are_others = True
+            return id
+        content = checksum(context, chosen)
+        made = f"{self.prefix}-{self.count}-{content:08x}"
+        while self.are_others and pending.knows(made):
+            self.count += 1
+            made = f"{self.prefix}-{self.count}-{content:08x}"
+        return made
+
+
+def checksum(context: Context, chosen: Ints | None) -> int:
+    """A number that tells contexts apart, and the actions that are open."""
+    so_far = 0 if chosen is None else zlib.crc32(chosen.data)
+    if type(context) is not dict:
+        return zlib.crc32(context, so_far)  # type: ignore[arg-type]
+    numbers = array("d", [one for one in context.values() if type(one) is float])
+    words = [name if type(one) is float else f"{name}={one}" for name, one in context.items()]
+    text = "\0".join(words).encode("utf-8", "surrogatepass")
+    return zlib.crc32(text, zlib.crc32(numbers, so_far))
+
+
+def check_new(id: Any, pending: Pending) -> None:
+    """Refuse an id that is none, or that is taken."""
+    if not isinstance(id, str) or not 0 < len(id) <= 200 or not _is_unicode(id):
+        raise InputError(f"id is {shown(id)}; expected a text of 1 to 200 characters")
+    if pending.knows(id):
+        raise InputError(f"id {id!r} is taken by an earlier decision; expected a new one")
+
+
+def read_new(ids: Any, n: int, pending: Pending) -> list[str]:
+    """Ids for so many decisions, each new."""
+    names = read_list(ids, "ids")
+    if len(names) != n:
+        raise InputError(f"{len(names)} ids for {n} contexts; expected one for each")
+    for id in names:
+        check_new(id, pending)
+    if len(set(names)) != n:
+        raise InputError("an id occurs twice; expected ids that differ")
+    return names
+
+
+def check_text(id: Any) -> None:
+    """Refuse what could not be the id of any decision."""
+    if not isinstance(id, str):
+        raise InputError(f"id is {shown(id)}; expected the text of a decision's id")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
