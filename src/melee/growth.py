@@ -11,12 +11,13 @@ and had always seen zeros there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
-from melee.arrays import Ints
+from melee.arrays import Ints, Scratch
 from melee.explorers.base import Kind
 from melee.explorers.hidden import Widened
 from melee.explorers.rescaled import Rescaled
@@ -41,37 +42,49 @@ Axes = list[tuple[Axis, ...]]
 """The axes of a state's arrays, depth first."""
 
 
-_SCRATCH_OF_LAYERS = ("raw", "scaled", "wide", "scratch")
-_SCRATCH_OF_EXPLORERS = (
-    *("scores", "estimates", "mass", "posterior", "pmf", "below", "deviations", "choice"),
-    *("within", "features", "means", "spreads"),
-)
-SCRATCH = frozenset((*_SCRATCH_OF_LAYERS, *_SCRATCH_OF_EXPLORERS))
-"""Fields of states whose content has no meaning from one call to the next."""
+def named(state: Any, *, lasting: bool = False) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """The arrays that make up a state, by where they are, such as `inner.polopt.learner.weights`.
+
+    A rescaling's copies of its inner state are left out, and with `lasting` all scratch.
+    """
+    for path, part in _leaves(state, lasting=lasting):
+        if isinstance(part, np.ndarray):
+            yield path, part
 
 
 def arrays(state: Any, *, lasting: bool = False) -> Iterator[npt.NDArray[Any]]:
-    """The arrays that make up a state, but for a rescaling's copies of its inner state.
+    """The same without their names."""
+    for _, array in named(state, lasting=lasting):
+        yield array
 
-    With `lasting` only those that a later call depends on.
+
+def _leaves(part: Any, path: str = "", *, lasting: bool) -> Iterator[tuple[str, Any]]:
+    """The arrays and numbers in a state, depth first."""
+    if not isinstance(part, tuple):
+        yield path, part
+        return
+    left_out = {"block", "initial"} if isinstance(part, Rescaled) else set()
+    if lasting:
+        left_out |= scratch_of(type(part))
+    for field, inner in zip(part._fields, part, strict=True):  # type: ignore[attr-defined]
+        if field not in left_out:
+            yield from _leaves(inner, f"{path}.{field}" if path else field, lasting=lasting)
+
+
+@cache
+def scratch_of(kind: type) -> frozenset[str]:
+    """Those fields of a kind of state whose content means nothing from one call to the next.
+
+    >>> scratch_of(Ridge)
+    frozenset({'scratch'})
     """
-    for name, array in _named_arrays(state, ""):
-        if not (lasting and name in SCRATCH):
-            yield array
-
-
-def _named_arrays(state: Any, name: str) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-    if isinstance(state, np.ndarray):
-        yield name, state
-    elif isinstance(state, tuple):
-        for field, part in zip(state._fields, state, strict=True):  # type: ignore[attr-defined]
-            if not (isinstance(state, Rescaled) and field in ("block", "initial")):
-                yield from _named_arrays(part, field)
+    hints = get_type_hints(kind, include_extras=True)
+    return frozenset(field for field, hint in hints.items() if hint == Scratch)
 
 
 def latest(state: Any) -> list[npt.NDArray[Any]]:
     """What a state notes of its latest decision for the reward to come."""
-    return [array for name, array in _named_arrays(state, "") if name == "latest"]
+    return [array for path, array in named(state) if path.endswith(".latest")]
 
 
 def axes_of(start: Start, n_features: int, n_actions: int) -> Axes:

@@ -1,11 +1,14 @@
 """Growing states: new features enter a ridge exactly, actions come and go, some are closed."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from melee import growth
 from melee.agent.model import Model
+from melee.arrays import Floats, Scratch
 from melee.explorers import EXPLORERS, parse
 from melee.learners.ridge import Ridge
 from tests.news import SPECS
@@ -131,6 +134,21 @@ def test_scratch_has_no_meaning_from_one_call_to_the_next(spec, n_rounds):
     for made in (one, other):
         teach(made, 5, seed=8)
     assert_allclose(pmfs(one, rows), pmfs(other, rows), atol=0)
+
+
+class Anyone(NamedTuple):
+    learner: Ridge
+    totals: Floats
+    room: Scratch
+    mu: float
+
+
+def test_scratch_is_what_a_state_declares_as_such():
+    state = Anyone(Ridge.start(2, 3, 1.0), np.zeros(4), np.zeros(5), 0.1)
+    everything = ["learner.weights", "learner.inverse", "learner.scratch", "totals", "room"]
+    assert [path for path, _ in growth.named(state)] == everything
+    lasting = [path for path, _ in growth.named(state, lasting=True)]
+    assert lasting == ["learner.weights", "learner.inverse", "totals"]
 
 
 @pytest.mark.parametrize("spec", SPECS)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats, Words
+from melee.arrays import Floats, Scratch, Words
 from melee.compiled import implements
 from melee.distributions import vote
 from melee.explorers.base import LearningExplorer, Problem, count, flag
@@ -19,7 +19,7 @@ class BaggingState(NamedTuple):
     """One policy optimizer with a block of K rows per bag."""
 
     polopt: Any
-    scores: Floats  # (K,) scratch
+    scores: Scratch  # (K,)
     bags: int
     greedify: bool
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats, Words
+from melee.arrays import Floats, Scratch, Words
 from melee.compiled import implements
 from melee.distributions import greedy, mix_uniform
 from melee.explorers.base import Explorer, Problem, number, text
@@ -38,7 +38,7 @@ class BanditronUpdate(NamedTuple):
     """The weights W as a learner that only the Banditron rule changes."""
 
     learner: Any
-    choice: Floats  # (K,) scratch
+    choice: Scratch  # (K,)
 
 
 class BanditronState(NamedTuple):

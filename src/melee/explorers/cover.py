@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats, Words
+from melee.arrays import Floats, Scratch, Words
 from melee.compiled import implements, kernel
 from melee.distributions import raise_to_floor, vote
 from melee.explorers.base import LearningExplorer, Problem, count, number
@@ -31,9 +31,9 @@ class CoverState(NamedTuple):
 
     polopt: Any
     others: Any
-    scores: Floats  # (K,) scratch
-    estimates: Floats  # (K,) scratch
-    mass: Floats  # (K,) scratch
+    scores: Scratch  # (K,)
+    estimates: Scratch  # (K,)
+    mass: Scratch  # (K,)
     policies: int
     psi: float
     everywhere: bool

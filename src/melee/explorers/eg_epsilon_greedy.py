@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats, Words
+from melee.arrays import Floats, Scratch, Words
 from melee.compiled import implements
 from melee.distributions import greedy, mix_uniform, sample
 from melee.explorers.base import LearningExplorer, Problem, number
@@ -32,8 +32,8 @@ class EgState(NamedTuple):
     epsilons: Floats  # (m,)
     log_weights: Floats  # (m,) shifted so that the largest is 0
     q: Floats  # (m,)
-    posterior: Floats  # (m,) scratch
-    pmf: Floats  # (K,) scratch
+    posterior: Scratch  # (m,)
+    pmf: Scratch  # (K,)
     tau: float
     beta: float
     kappa: float

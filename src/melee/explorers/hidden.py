@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats, Ints, Words
+from melee.arrays import Floats, Ints, Scratch, Words
 from melee.compiled import implements, kernel
 from melee.explorers.interface import distribution, learn, reveal
 from melee.rng import generator
@@ -60,7 +60,7 @@ class Widened(NamedTuple):
 
     inner: Any
     units: Units
-    wide: Floats  # (features + units + 1,) scratch
+    wide: Scratch  # (features + units + 1,)
 
     @classmethod
     def around(cls, inner: Any, n_features: int, n_units: int) -> "Widened":

@@ -29,7 +29,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from melee import artefact
-from melee.arrays import Floats, Words
+from melee.arrays import Floats, Scratch, Words
 from melee.compiled import implements, kernel
 from melee.distributions import greedy, mix_uniform
 from melee.errors import DataError
@@ -97,10 +97,10 @@ class MeleeState(NamedTuple):
     totals: Floats  # (5,) rounds, squared errors, rewards, errors, recent average reward
     plays: Floats  # (K,)
     sums: Floats  # (K,) of rewards
-    features: Floats  # (K, inputs) of the latest context
-    means: Floats  # (K,)
-    spreads: Floats  # (K,)
-    within: Floats  # (units,) scratch: what all actions share of the hidden layer
+    features: Scratch  # (K, inputs) of the latest context
+    means: Scratch  # (K,)
+    spreads: Scratch  # (K,)
+    within: Scratch  # (units,) what all actions share of the hidden layer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from melee import artefact
-from melee.arrays import Floats, Words
+from melee.arrays import Floats, Scratch, Words
 from melee.calibration import logistic, platt, platt_targets
 from melee.compiled import implements, kernel
 from melee.distributions import greedy, mix_uniform
@@ -56,14 +56,14 @@ class PaperState(NamedTuple):
     labelled_rewards: Floats  # (m, K)
     targets: Floats  # (K or 1, m) Platt's targets; for two actions, of the second
     scores: Floats  # (K, m) predictions for the labelled rows
-    margins: Floats  # (m,) scratch
+    margins: Scratch  # (m,)
     fits: Floats  # (K or 1, 2) slope and offset of each calibration
     counts: Floats  # (K,)
     sums: Floats  # (K,) of rewards
     squares: Floats  # (K,) of rewards
     features: Floats  # (K, 5) of the latest context, per action
     shared: Floats  # (2,) of the latest context
-    predictions: Floats  # (K,) scratch
+    predictions: Scratch  # (K,)
 
 
 @dataclass(frozen=True, kw_only=True)

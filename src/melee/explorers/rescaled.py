@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats, Ints, Words
+from melee.arrays import Floats, Ints, Scratch, Words
 from melee.compiled import implements, kernel
 from melee.explorers.interface import distribution, learn
 from melee.rng import LEARN, start_round
@@ -38,8 +38,8 @@ class Rescaled(NamedTuple):
     scaling: Scaling
     plain: float  # the scale of a column that has been constant so far
     first: int  # rounds by which the scaling is first found
-    raw: Floats  # (d,) scratch
-    scaled: Floats  # (d + 1,) scratch
+    raw: Scratch  # (d,)
+    scaled: Scratch  # (d + 1,)
     kept: Ints  # (1,) how many rounds
     contexts: Floats  # (N_KEPT, d), as they came
     rounds: Ints  # (N_KEPT, 2): number and action

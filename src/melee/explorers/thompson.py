@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats, Words
+from melee.arrays import Floats, Scratch, Words
 from melee.compiled import implements, kernel
 from melee.explorers.base import Problem, RidgeExplorer, number
 from melee.explorers.interface import distribution
@@ -31,9 +31,9 @@ class ThompsonState(NamedTuple):
 
     polopt: Any
     scale: float
-    means: Floats  # (K,) scratch
-    deviations: Floats  # (K,) scratch
-    below: Floats  # (K,) scratch
+    means: Scratch  # (K,)
+    deviations: Scratch  # (K,)
+    below: Scratch  # (K,)
 
 
 @dataclass(frozen=True, kw_only=True)

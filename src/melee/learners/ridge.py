@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats
+from melee.arrays import Floats, Scratch
 from melee.compiled import implements
 from melee.learners.interface import correct, predict, spread
 from melee.learners.linear import dot, dot_row, quadratic_form
@@ -21,7 +21,7 @@ class Ridge(NamedTuple):
 
     weights: Floats  # (rows, D)
     inverse: Floats  # (rows, D, D), the inverse of ridge·I + sum of weight·x x'
-    scratch: Floats  # (D,)
+    scratch: Scratch  # (D,)
 
     @classmethod
     def start(cls, n_rows: int, n_inputs: int, ridge: float) -> "Ridge":
