@@ -1,9 +1,6 @@
 # Every target sets up what it needs by itself, from git, make and python3 alone.
 PYTHON ?= python3
 BIN := .venv/bin
-# The compile cache does not notice edits in a callee's file: key it by all sources.
-SOURCES := $(shell find src -name '*.py' 2>/dev/null)
-export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache/$(shell cat $(SOURCES) | cksum | cut -d' ' -f1)
 
 .PHONY: help demo test test-long test-peers lint check format bench-peers reproduce-paper requirements clean
 
@@ -72,4 +69,4 @@ requirements:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements/dev.txt requirements/peers.in -o requirements/peers.txt
 
 clean:
-	rm -rf .venv .venv-peers .numba_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,6 +1,5 @@
-"""What all tests share: where compiled kernels are kept, how Hypothesis runs, small tasks."""
+"""What all tests share: when kernels are compiled, how Hypothesis runs, small tasks."""
 
-import hashlib
 import os
 from pathlib import Path
 
@@ -10,17 +9,7 @@ from hypothesis import settings
 ROOT = Path(__file__).parent.parent
 
 
-def _hash_of_sources() -> str:
-    digest = hashlib.sha1()
-    for path in sorted((ROOT / "src" / "melee").rglob("*.py")):
-        digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-# Before Numba is imported, which reads it once. Its cache notices edits only in the caller's
-# own file, so every state of the sources has a directory of its own.
-os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / _hash_of_sources()))
-os.environ.setdefault("NUMBA_NRT_STATS", "1")  # counts what kernels allocate and free
+os.environ.setdefault("MELEE_COMPILE", "now")  # tests of the life before machine code say so
 
 settings.register_profile("normal", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("thorough", deadline=None, max_examples=2000)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from melee import compiled
 from melee.bandit import Bandit
+from melee.compiled.kernels import IMPLEMENTATIONS
 from melee.explorers.interface import reveal
 from melee.preparation import prepare
 from melee.scaling import scale_row
@@ -53,7 +53,7 @@ def restore(state, copies):
 
 def sees_every_reward(bandit):
     """Whether this explorer has a way of its own to learn from all actions' rewards."""
-    return type(bandit._state) in compiled._IMPLEMENTATIONS[reveal]
+    return type(bandit._state) in IMPLEMENTATIONS[reveal]
 
 
 def absorb(bandit: Bandit, x, action, rewards, probability):

@@ -5,9 +5,20 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from melee.distributions import greedy, mix_uniform, raise_to_floor, sample, vote
-from melee.rng import stream, uniform
+from melee import distributions, rng
+from melee.rng import stream
 from tests import naive
+from tests.forms import compiled
+
+uniform = compiled(rng.uniform)
+
+greedy, mix_uniform, raise_to_floor, sample, vote = (
+    compiled(distributions.greedy),
+    compiled(distributions.mix_uniform),
+    compiled(distributions.raise_to_floor),
+    compiled(distributions.sample),
+    compiled(distributions.vote),
+)
 
 # Few distinct values, so that ties are common.
 scores = st.lists(

@@ -4,12 +4,24 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from melee.learners.interface import correct, predict, spread
-from melee.learners.linear import dot, dot_row, quadratic_form
+from melee.learners import interface, linear
 from melee.learners.ridge import DiagonalRidge, Ridge
 from melee.learners.sgd import AdaptiveSgd, Sgd
 from tests import naive
+from tests.forms import compiled
 from tests.tasks import arrays_of
+
+dot, dot_row, quadratic_form = (
+    compiled(linear.dot),
+    compiled(linear.dot_row),
+    compiled(linear.quadratic_form),
+)
+
+correct, predict, spread = (
+    compiled(interface.correct),
+    compiled(interface.predict),
+    compiled(interface.spread),
+)
 
 D = 5
 ROW = 1  # of the three models in every learner here; the others must stay as they are

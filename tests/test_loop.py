@@ -5,8 +5,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from melee.bandit import Bandit
+from melee.compiled import programs
 from melee.errors import InputError, UnknownNameError
-from melee.loop import learn_row, simulate
+from melee.loop import simulate
 from melee.preparation import prepare
 from tests.tasks import arrays_of, copies_of
 
@@ -96,13 +97,12 @@ def test_contexts_may_be_any_row_of_numbers(x):
 def test_numbers_of_numpy_are_taken_without_compiling_again():
     bandit = Bandit("epsilon-greedy:epsilon=0.3", n_features=2, n_actions=3)
     bandit.learn(X, 1, 0.5, 0.5)
-    compiled: Any = learn_row
-    known = len(compiled.signatures)
+    known = len(programs._PROGRAMS)
     given: list[Any] = [np.int64(1), np.int32(1), np.uint8(1), np.float32(0.5)]
     for action in given[:3]:
         bandit.learn(X, action, given[3], np.float64(0.5))
     bandit.learn(X, 1, 1, 1)
-    assert len(compiled.signatures) == known
+    assert len(programs._PROGRAMS) == known
 
 
 # --- bad input ------------------------------------------------------------------------------------

@@ -4,12 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from melee.learners.interface import correct, predict
+from melee import policy_optimizers
+from melee.learners import interface
 from melee.learners.ridge import Ridge
 from melee.learners.sgd import Sgd
-from melee.policy_optimizers import Direct, DoublyRobust, Ips, Multitask, fit
+from melee.policy_optimizers import Direct, DoublyRobust, Ips, Multitask
 from tests import naive
+from tests.forms import compiled
 from tests.tasks import copies_of, restore
+
+fit = compiled(policy_optimizers.fit)
+correct, predict = compiled(interface.correct), compiled(interface.predict)
 
 K, D = 4, 3
 KINDS = {"direct": Direct, "ips": Ips, "dr": DoublyRobust, "mtr": Multitask}

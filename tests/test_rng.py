@@ -7,9 +7,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import stats
 
+from melee import rng
 from melee.errors import InputError
-from melee.rng import ACT, LEARN, check_seed, generator, poisson_1, start_round, stream, uniform
+from melee.rng import ACT, LEARN, check_seed, generator, stream
 from tests import naive
+from tests.forms import compiled
+
+poisson_1, start_round, uniform = (
+    compiled(rng.poisson_1),
+    compiled(rng.start_round),
+    compiled(rng.uniform),
+)
 
 words = st.integers(0, 2**64 - 1)
 rounds = st.integers(1, 2**40)
@@ -51,8 +59,8 @@ def test_a_round_does_not_depend_on_how_much_earlier_rounds_drew(key, t, n_earli
     fresh, used = np.array([key, 0], np.uint64), np.array([key, 0], np.uint64)
     start_round(used, t - 1, LEARN)
     numbers(used, n_earlier)
-    for rng in (fresh, used):
-        start_round(rng, t, ACT)
+    for one in (fresh, used):
+        start_round(one, t, ACT)
     assert_array_equal(numbers(fresh, 5), numbers(used, 5))
 
 

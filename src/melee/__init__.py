@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from melee.version import __version__
 
 if TYPE_CHECKING:
-    from melee.agent import Agent, Decision
+    from melee.agent import Agent, Decision, compile_now
     from melee.bandit import Bandit, Choice
     from melee.datasets import load_suite, read_table, rectangles
     from melee.errors import DataError, InputError, MeleeError, MeleeWarning
@@ -40,6 +40,7 @@ __all__ = [
     "Run",
     "Task",
     "__version__",
+    "compile_now",
     "evaluate",
     "examine",
     "load_suite",
@@ -51,7 +52,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "melee.agent": ["Agent", "Decision"],
+    "melee.agent": ["Agent", "Decision", "compile_now"],
     "melee.datasets": ["load_suite", "read_table", "rectangles"],
     "melee.errors": ["DataError", "InputError", "MeleeError", "MeleeWarning"],
     "melee.evaluation": ["evaluate", "examine"],

@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from melee.arrays import Floats
 from melee.checks import check_probability, check_reward
-from melee.compiled import resolved
+from melee.compiled import machine_code, program
 from melee.errors import InputError, whole_number
 from melee.explorers import Explorer, Problem, parse
-from melee.loop import act_row, learn_row, problem_of, reveal_row, scaling_for
+from melee.loop import act_rows, learn_rows, problem_of, reveal_row, scaling_for
 from melee.preparation import Prepared
 from melee.rng import check_seed, stream
 from melee.scaling import Scaling
@@ -85,11 +85,18 @@ class Bandit:
         self._state = self.explorer.begin(problem)
         self._scaling = scaling
         self._rng = stream(seed, "exploration", *names)
-        self._raw = np.empty(self.n_features)
-        self._pmf = np.empty(self.n_actions)
-        shared = (self._state, self._scaling, self._raw, 1, self._rng)
-        self._act_row = resolved(act_row, *shared[:4], 1, 0.0, self._rng, self._pmf)
-        self._learn_row = resolved(learn_row, *shared, 0, 1.0, 1.0)
+        self._rows = np.empty((1, self.n_features))
+        self._raw = self._rows[0]
+        self._x = np.empty(self.n_features + 1)
+        self._pmfs = np.empty((1, self.n_actions))
+        self._pmf = self._pmfs[0]
+        self._draw, self._action = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self._reward, self._probability = np.zeros(1), np.zeros(1)
+        shared = (self._state, self._scaling, self._rows, self._x, 1)
+        self._act = program(act_rows, *shared, self._draw, 0.0, self._rng, self._pmfs, self._action)
+        self._learn = program(
+            learn_rows, *shared, self._rng, self._action, self._reward, self._probability
+        )
 
     @classmethod
     def for_prepared(
@@ -107,12 +114,33 @@ class Bandit:
         """Choose an action for a context."""
         self._take(x)
         t = self.n_learned + 1
-        action = self._act_row(
-            self._state, self._scaling, self._raw, t, t, 0.0, self._rng, self._pmf
+        self._draw[0] = t
+        self._act.run(
+            self._state,
+            self._scaling,
+            self._rows,
+            self._x,
+            t,
+            self._draw,
+            0.0,
+            self._rng,
+            self._pmfs,
+            self._action,
         )
+        action = self._action.item()
         if action < 0:
             raise self._unusable()
         return Choice(action, self._pmf.item(action))
+
+    @property
+    def ready(self) -> bool:
+        """Whether machine code decides and learns; until then it is interpreted, and slower."""
+        return self._act.ready and self._learn.ready
+
+    def wait(self) -> None:
+        """Wait until it is ready."""
+        self._act.wait()
+        self._learn.wait()
 
     @property
     def diagnostics(self) -> dict[str, float]:
@@ -122,22 +150,26 @@ class Bandit:
     def pmf(self, x: npt.ArrayLike) -> Floats:
         """The probability of every action in a context; draws nothing, changes nothing."""
         self.act(x)
-        return self._pmf.copy()
+        pmf: Floats = self._pmf.copy()
+        return pmf
 
     def learn(self, x: npt.ArrayLike, action: int, reward: float, probability: float) -> None:
         """Absorb one round: the action taken for x, its reward, its logged probability."""
         self._check(action, probability)
         reward = check_reward(reward)
         self._take(x)
-        if not self._learn_row(
+        self._action[0], self._reward[0] = action, reward
+        self._probability[0] = probability
+        if not self._learn.run(
             self._state,
             self._scaling,
-            self._raw,
-            self.n_learned + 1,
+            self._rows,
+            self._x,
+            self.n_learned,
             self._rng,
-            int(action),
-            reward,
-            float(probability),
+            self._action,
+            self._reward,
+            self._probability,
         ):
             raise self._unusable()
         self.n_learned += 1
@@ -159,16 +191,18 @@ class Bandit:
                 f"rewards are {rewards!r}; expected {self.n_actions} numbers in [0, 1]"
             )
         self._take(x)
-        if not reveal_row(
+        arguments = (
             self._state,
             self._scaling,
             self._raw,
+            self._x,
             self.n_learned + 1,
             self._rng,
-            action,
+            int(action),
             table,
             float(probability),
-        ):
+        )
+        if not machine_code(reveal_row, *arguments)(*arguments):
             raise self._unusable()
         self.n_learned += 1
 

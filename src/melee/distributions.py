@@ -9,6 +9,15 @@ from melee.compiled import kernel
 
 
 @kernel
+def largest(values: Floats) -> float:
+    """The largest of some numbers."""
+    most = values[0]
+    for value in values:
+        most = max(most, value)
+    return float(most)
+
+
+@kernel
 def greedy(pmf: Floats) -> None:
     """Turn scores into the greedy distribution; tied best actions share the mass evenly."""
     best = pmf[0]

@@ -1,20 +1,19 @@
 """The loop: one compiled pass over a task, and the same steps for callers that bring their rows.
 
-`simulate` plays a whole task in one call of `play`. A `Bandit` plays a row whenever its caller has
-one, through `act_row` and `learn_row`; an `Agent` plays one or many, through `act_rows` and
-`learn_rows`. All go through the same kernels in the same order with the same random numbers, so
-they make the same decisions.
+`simulate` plays a whole task in one call of `play`. A `Bandit` and an `Agent` play rows whenever
+their caller has some, through `act_rows` and `learn_rows`. All go through the same kernels in the
+same order with the same random numbers, so they make the same decisions.
 """
 
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from melee.arrays import Floats, Ints, Words
-from melee.compiled import kernel, prefetch_row
+from melee.compiled import kernel, machine_code, prefetch_row
 from melee.distributions import mix_uniform, sample
 from melee.errors import whole_number
 from melee.explorers import Explorer, Problem, parse
@@ -36,7 +35,7 @@ class Run:
     actions, rewards, probabilities
         One entry per round.
     seconds
-        Time spent in the compiled pass.
+        Time spent in the compiled pass; compiling is not counted.
     diagnostics
         What the explorer has to say about itself, such as how often `melee`'s guard took over.
     """
@@ -66,6 +65,28 @@ AHEAD = 8
 
 
 @kernel
+def take(scaling: Scaling, raw: Floats, x: Floats) -> bool:
+    """Overwrite x with the inputs of a raw context; False if it is not usable."""
+    if not usable(raw):
+        return False
+    scale_row(scaling, raw, x)
+    return True
+
+
+@kernel
+def act(explorer: Any, x: Floats, t: int, draw: int, floor: float, rng: Words, pmf: Floats) -> int:
+    """Fill pmf and draw an action.
+
+    `draw` says where in the stream the round's random numbers are, and `floor` how much
+    uniform exploration to mix in.
+    """
+    start_round(rng, draw, ACT)
+    distribution(explorer, x, t, rng, pmf)
+    mix_uniform(pmf, floor)
+    return sample(pmf, uniform(rng))
+
+
+@kernel
 def play(
     explorer: Any,
     scaling: Scaling,
@@ -74,17 +95,18 @@ def play(
     order: Ints,
     first: int,
     rng: Words,
+    x: Floats,
+    pmf: Floats,
+    revealed: Floats,
     actions: Ints,
     rewards: Floats,
     probabilities: Floats,
 ) -> None:
     """Play the rows named by `order` after `first` rounds played before.
 
-    Overwrites the explorer's state and the last three.
+    Overwrites the explorer's state, the scratch x (d + 1), pmf (K) and revealed (K), and the last
+    three.
     """
-    pmf = np.empty(reward_table.shape[1])
-    revealed = np.empty(reward_table.shape[1])
-    x = np.empty(contexts.shape[1] + 1)
     for i in range(order.shape[0]):
         t = first + i + 1
         row = order[i]
@@ -94,9 +116,7 @@ def play(
         scale_row(scaling, contexts[row], x)
         for a in range(pmf.shape[0]):
             revealed[a] = reward_table[row, a]
-        start_round(rng, t, ACT)
-        distribution(explorer, x, t, rng, pmf)
-        action = sample(pmf, uniform(rng))
+        action = act(explorer, x, t, t, 0.0, rng, pmf)
         actions[i] = action
         rewards[i] = revealed[action]
         probabilities[i] = pmf[action]
@@ -105,36 +125,11 @@ def play(
 
 
 @kernel
-def act_row(
-    explorer: Any,
-    scaling: Scaling,
-    raw: Floats,
-    t: int,
-    draw: int,
-    floor: float,
-    rng: Words,
-    pmf: Floats,
-) -> int:
-    """Fill pmf and draw an action for one raw context; -1 if it is not usable.
-
-    `draw` says where in the stream the round's random numbers are, and `floor` how much
-    uniform exploration to mix in.
-    """
-    if not usable(raw):
-        return -1
-    x = np.empty(raw.shape[0] + 1)
-    scale_row(scaling, raw, x)
-    start_round(rng, draw, ACT)
-    distribution(explorer, x, t, rng, pmf)
-    mix_uniform(pmf, floor)
-    return sample(pmf, uniform(rng))
-
-
-@kernel
 def act_rows(
     explorer: Any,
     scaling: Scaling,
     raw: Floats,
+    x: Floats,
     t: int,
     draws: Ints,
     floor: float,
@@ -142,30 +137,14 @@ def act_rows(
     pmfs: Floats,
     actions: Ints,
 ) -> None:
-    """Act on many contexts (n, d) without learning in between; fills pmfs (n, K) and actions."""
+    """Act on contexts (n, d) without learning in between; fills pmfs (n, K) and actions.
+
+    The action of a context that is not usable is -1. Overwrites the scratch x (d + 1).
+    """
     for i in range(raw.shape[0]):
-        actions[i] = act_row(explorer, scaling, raw[i], t, draws[i], floor, rng, pmfs[i])
-
-
-@kernel
-def learn_row(
-    explorer: Any,
-    scaling: Scaling,
-    raw: Floats,
-    t: int,
-    rng: Words,
-    action: int,
-    reward: float,
-    probability: float,
-) -> bool:
-    """Absorb one round; False, with nothing changed, if the context is not usable."""
-    if not usable(raw):
-        return False
-    x = np.empty(raw.shape[0] + 1)
-    scale_row(scaling, raw, x)
-    start_round(rng, t, LEARN)
-    learn(explorer, x, t, rng, action, reward, probability)
-    return True
+        actions[i] = -1
+        if take(scaling, raw[i], x):
+            actions[i] = act(explorer, x, t, draws[i], floor, rng, pmfs[i])
 
 
 @kernel
@@ -173,24 +152,24 @@ def learn_rows(
     explorer: Any,
     scaling: Scaling,
     raw: Floats,
+    x: Floats,
     first: int,
     rng: Words,
     actions: Ints,
     rewards: Floats,
     probabilities: Floats,
-) -> None:
-    """Absorb many rounds, in order, after `first` rounds learned before."""
+) -> bool:
+    """Absorb rounds, in order, after `first` rounds learned before.
+
+    Stops at a context that is not usable, and is False then. Overwrites the scratch x (d + 1).
+    """
     for i in range(raw.shape[0]):
-        learn_row(
-            explorer,
-            scaling,
-            raw[i],
-            first + i + 1,
-            rng,
-            actions[i],
-            rewards[i],
-            probabilities[i],
-        )
+        if not take(scaling, raw[i], x):
+            return False
+        t = first + i + 1
+        start_round(rng, t, LEARN)
+        learn(explorer, x, t, rng, actions[i], rewards[i], probabilities[i])
+    return True
 
 
 @kernel
@@ -198,6 +177,7 @@ def reveal_row(
     explorer: Any,
     scaling: Scaling,
     raw: Floats,
+    x: Floats,
     t: int,
     rng: Words,
     action: int,
@@ -205,13 +185,54 @@ def reveal_row(
     probability: float,
 ) -> bool:
     """Absorb one simulated round; False, with nothing changed, if the context is not usable."""
-    if not usable(raw):
+    if not take(scaling, raw, x):
         return False
-    x = np.empty(raw.shape[0] + 1)
-    scale_row(scaling, raw, x)
     start_round(rng, t, LEARN)
     reveal(explorer, x, t, rng, action, rewards, probability)
     return True
+
+
+class Played(NamedTuple):
+    """What was played, one entry per round, and the seconds that the pass took."""
+
+    actions: Ints
+    rewards: Floats
+    probabilities: Floats
+    seconds: float
+
+
+def play_rows(
+    state: Any, scaling: Scaling, task: Task, order: Ints, first: int, rng: Words
+) -> Played:
+    """Play these rows of a task in one compiled pass; overwrites the state and the stream."""
+    n, k = len(order), task.n_actions
+    actions = np.empty(n, np.int64)
+    rewards, probabilities = np.empty(n), np.empty(n)
+    x, pmf, revealed = np.empty(task.n_features + 1), np.empty(k), np.empty(k)
+    played = (state, scaling, task.contexts, task.rewards, order, first, rng)
+    arguments = (*played, x, pmf, revealed, actions, rewards, probabilities)
+    run = machine_code(play, *arguments)
+    began = time.perf_counter()
+    run(*arguments)
+    return Played(actions, rewards, probabilities, time.perf_counter() - began)
+
+
+def act_on(state: Any, scaling: Scaling, raw: Floats, t: int, rng: Words, pmf: Floats) -> None:
+    """Fill pmf for one raw context (d,), as a pass would in its round t."""
+    x, action = np.empty(len(raw) + 1), np.empty(1, np.int64)
+    head = (state, scaling, raw[None], x, t, np.array([t]), 0.0, rng)
+    arguments = (*head, pmf[None], action)
+    machine_code(act_rows, *arguments)(*arguments)
+
+
+def learn_from(
+    state: Any, scaling: Scaling, raw: Floats, t: int, rng: Words, action: int, reward: float
+) -> None:
+    """Absorb one round, of a raw context (d,), whose action was certain."""
+    x = np.empty(len(raw) + 1)
+    head = (state, scaling, raw[None], x, t - 1, rng)
+    arguments = (*head, np.array([action]), np.array([reward]), np.ones(1))
+    machine_code(learn_rows, *arguments)(*arguments)
 
 
 def problem_of(prepared: Prepared, n_rounds: int) -> Problem:
@@ -263,21 +284,6 @@ def simulate(
     prepared = task if isinstance(task, Prepared) else prepare(task, seed=seed)
     order = prepared.order[:max_rounds]
     state = chosen.begin(problem_of(prepared, len(order)))
-    actions = np.empty(len(order), np.int64)
-    rewards, probabilities = np.empty(len(order)), np.empty(len(order))
-    began = time.perf_counter()
-    play(
-        state,
-        scaling_for(chosen, prepared),
-        prepared.task.contexts,
-        prepared.task.rewards,
-        order,
-        0,
-        stream(seed, "exploration", prepared.task.number),
-        actions,
-        rewards,
-        probabilities,
-    )
-    seconds = time.perf_counter() - began
-    said = chosen.diagnostics(state)
-    return Run(chosen, prepared, seed, actions, rewards, probabilities, seconds, said)
+    rng = stream(seed, "exploration", prepared.task.number)
+    played = play_rows(state, scaling_for(chosen, prepared), prepared.task, order, 0, rng)
+    return Run(chosen, prepared, seed, *played, chosen.diagnostics(state))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from melee.arrays import Floats, Ints
-from melee.compiled import kernel
+from melee.compiled import entry
 from melee.errors import DataError, InputError, whole_number
 from melee.learners.interface import correct, predict
 from melee.learners.sgd import Sgd
@@ -129,7 +129,7 @@ def choose(contexts: Floats, rewards: Floats) -> tuple[str, float]:
     return min(scores, key=lambda key: scores[key])
 
 
-@kernel
+@entry
 def held_out(learner: Sgd, x: Floats, rewards: Floats, training: Ints) -> tuple[float, float]:
     """Fit every action to the training rows; what greedy earns on the others, and its error."""
     n_actions = rewards.shape[1]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from melee.arrays import Floats, Ints
-from melee.compiled import kernel
+from melee.compiled import entry, interpreted_as
 from melee.task import LARGEST
 
 LIMIT = 5.0
@@ -42,7 +42,13 @@ class Scaling(NamedTuple):
         return cls(np.array([shift, scale]), LIMIT, 1.0 / math.sqrt(contexts.shape[1]))
 
 
-@kernel
+def _scale_row_at_once(scaling: Scaling, raw: Floats, x: Floats) -> None:
+    scaled = (raw - scaling.shift_scale[0]) * scaling.shift_scale[1]
+    x[:-1] = np.minimum(np.maximum(scaled, -scaling.limit), scaling.limit) * scaling.factor
+    x[-1] = 1.0
+
+
+@interpreted_as(_scale_row_at_once)
 def scale_row(scaling: Scaling, raw: Floats, x: Floats) -> None:
     """Overwrite x with the scaled features and a 1 at the end."""
     table = scaling.shift_scale
@@ -52,14 +58,18 @@ def scale_row(scaling: Scaling, raw: Floats, x: Floats) -> None:
     x[raw.shape[0]] = 1.0
 
 
-@kernel
+@entry
 def scale_rows(scaling: Scaling, contexts: Floats, rows: Ints, x: Floats) -> None:
     """Overwrite x with these rows, scaled one by one."""
     for i in range(rows.shape[0]):
         scale_row(scaling, contexts[rows[i]], x[i])
 
 
-@kernel
+def _usable_at_once(raw: Floats) -> bool:
+    return bool((np.abs(raw) <= LARGEST).all())
+
+
+@interpreted_as(_usable_at_once)
 def usable(raw: Floats) -> bool:
     """Whether every number is one, and not so large that its square would overflow."""
     fine = True

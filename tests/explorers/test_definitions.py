@@ -14,7 +14,7 @@ from melee.bandit import Bandit
 from melee.errors import InputError
 from melee.explorers.cover import smallest_mass
 from melee.explorers.eg_epsilon_greedy import CANDIDATES
-from melee.explorers.thompson import probability_of_largest
+from melee.explorers.thompson import N_EDGES, probability_of_largest
 from melee.learners.interface import predict, spread
 from melee.loop import simulate
 from melee.rng import stream
@@ -207,7 +207,8 @@ def test_regcb_elimination_keeps_all_actions_or_few_as_its_mellowness_says():
 def thompson(means, deviations):
     means, deviations = np.array(means, float), np.array(deviations, float)
     pmf, below = np.empty(len(means)), np.empty(len(means))
-    probability_of_largest(means, deviations, below, pmf)
+    edges = np.empty(len(means) * N_EDGES)
+    probability_of_largest(means, deviations, below, edges, pmf)
     return pmf
 
 

@@ -8,7 +8,11 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from melee.calibration import platt, platt_targets
+from melee import calibration
+from melee.calibration import platt_targets
+from tests.forms import compiled
+
+platt = compiled(calibration.platt)
 
 
 def reference(scores, targets):

@@ -5,7 +5,7 @@ from scipy import stats
 
 from melee.explorers.interface import learn
 from melee.explorers.melee_paper import SCHEMA
-from melee.loop import play
+from melee.loop import play_rows
 from melee.meta.aggrevate import start
 from melee.meta.rollouts import roll_in
 from melee.policy_optimizers import fit
@@ -68,11 +68,7 @@ def test_policy_values_are_the_rewards_of_playing_on(prepared):
         x = prepared.inputs(rows[:1])[0]
         reward = float(prepared.task.rewards[rows[0], a])
         learn(own, x, 1, rng.copy(), a, reward, 1.0)
-        rewards = np.empty(7)
-        play(
-            own, prepared.scaling, prepared.task.contexts, prepared.task.rewards, rows[1:], 1,
-            rng.copy(), np.empty(7, np.int64), rewards, np.empty(7),
-        )  # fmt: skip
+        rewards = play_rows(own, prepared.scaling, prepared.task, rows[1:], 1, rng.copy()).rewards
         assert_allclose(examples.values[0, a], reward + rewards.sum(), atol=1e-12)
 
 

@@ -2,5 +2,6 @@
 
 from melee.agent.agent import Agent
 from melee.agent.decision import Decision
+from melee.agent.readiness import compile_now
 
-__all__ = ["Agent", "Decision"]
+__all__ = ["Agent", "Decision", "compile_now"]

@@ -28,6 +28,7 @@ from melee.agent.pending import Pending, Waiting
 from melee.agent.show import as_html, as_text
 from melee.arrays import Ints
 from melee.checks import check_probability, check_reward, unit_number
+from melee.compiled import Program
 from melee.contexts import Context, read_context, read_contexts
 from melee.errors import InputError, MeleeWarning, shown, whole_number
 from melee.explorers import Explorer, parse
@@ -677,6 +678,21 @@ class Agent:
     def feature_names_(self) -> list[str]:
         """What the numbers of a row stand for."""
         return list(self._knowledge.features.names)
+
+    @property
+    def ready(self) -> bool:
+        """Whether machine code decides and learns; until then kernels are interpreted.
+
+        Decisions are the same, to the bit, and take milliseconds instead of microseconds.
+        `melee.compile_now(agent)` waits for it.
+        """
+        return all(one.ready for one in self._programs)
+
+    @property
+    def _programs(self) -> list[Program]:
+        """What decides and learns."""
+        with self._lock:
+            return self._knowledge.programs
 
     def summary(self) -> list[tuple[Label, int, float]]:
         """Every action with the rounds learned about it and their average reward."""

@@ -8,6 +8,7 @@ import numpy as np
 from melee.agent.arguments import is_in
 from melee.agent.model import Model
 from melee.arrays import Floats, Ints
+from melee.compiled import Program
 from melee.contexts import Context
 from melee.errors import InputError, shown
 from melee.explorers import Explorer
@@ -92,6 +93,11 @@ class Knowledge:
     def models(self) -> list[Model]:
         """The one that decides, and the young one."""
         return [self.model] if self.young is None else [self.model, self.young]
+
+    @property
+    def programs(self) -> list[Program]:
+        """What decides and learns: interpreted at first, then machine code."""
+        return [one for model in self.models for one in model.programs]
 
     def number(self, label: Label) -> int:
         """The number of an action."""

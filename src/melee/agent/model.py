@@ -1,7 +1,6 @@
 """What an agent has learned: an explorer's state that grows with its features and actions."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,12 @@ import numpy.typing as npt
 from melee import growth
 from melee.arrays import Floats, Ints, Words
 from melee.checks import read_text, read_whole
-from melee.compiled import resolved
+from melee.compiled import Program, program
 from melee.errors import DataError
 from melee.explorers import Explorer, Problem
 from melee.explorers.base import Kind
 from melee.explorers.hidden import Widened
-from melee.explorers.rescaled import N_KEPT, Rescaled
+from melee.explorers.rescaled import N_KEPT, Rescaled, restart
 from melee.learners.ridge import MAX_EXACT_NUMBERS
 from melee.loop import act_rows, learn_rows
 from melee.rng import stream
@@ -47,20 +46,31 @@ class Model:
         self.some_closed = False
         self._axes: growth.Axes | None = None
         self._rng: Words = stream(seed, "exploration", generation)
-        self._scaling = Scaling.identity(n_features)
+        self._make_room()
         self.state = self._start(n_features, n_actions)
-        self._act, self._learn = self._kernels()
+        self._act, self._learn = self._programs()
 
     def _start(self, n_features: int, n_actions: int, kind: Kind | None = None) -> Rescaled:
         return self.explorer.begin_cold(Problem(n_features, n_actions, kind=kind))
 
-    def _kernels(self) -> tuple[Callable[..., None], Callable[..., None]]:
+    def _make_room(self) -> None:
+        """What depends on the number of features alone."""
+        self._scaling = Scaling.identity(self.n_features)
+        self._x = np.zeros(self.n_features + 1)
+
+    def _programs(self) -> tuple[Program, Program]:
+        """What acts and learns: interpreted at first, then machine code."""
         rows, ints, reals = np.zeros((1, 1)), np.zeros(1, np.int64), np.zeros(1)
-        shared = (self.state, self._scaling, rows, 1)
+        shared = (self.state, self._scaling, rows, self._x, 1)
         return (
-            resolved(act_rows, *shared, ints, 0.0, self._rng, rows, ints),
-            resolved(learn_rows, *shared, self._rng, ints, reals, reals),
+            program(act_rows, *shared, ints, 0.0, self._rng, rows, ints),
+            program(learn_rows, *shared, self._rng, ints, reals, reals),
         )
+
+    @property
+    def programs(self) -> tuple[Program, Program]:
+        """Those that act and learn."""
+        return self._act, self._learn
 
     def most_features(self, n_bytes: int) -> int:
         """How many features its matrices may have to take no more memory than that."""
@@ -77,7 +87,9 @@ class Model:
     def act(self, rows: Floats, draws: Ints, floor: float, pmfs: Floats, actions: Ints) -> None:
         """Fill the probabilities and draw an action for every row."""
         t = self.n_learned + 1
-        self._act(self.state, self._scaling, rows, t, draws, floor, self._rng, pmfs, actions)
+        self._act.run(
+            self.state, self._scaling, rows, self._x, t, draws, floor, self._rng, pmfs, actions
+        )
 
     def act_among(
         self, rows: Floats, draws: Ints, floor: float, pmfs: Floats, actions: Ints, chosen: Ints
@@ -85,7 +97,9 @@ class Model:
         """The same with only some actions open; `pmfs` and `actions` are in terms of these."""
         state = growth.among(self.state, self.axes, chosen, self.n_actions)
         t = self.n_learned + 1
-        self._act(state, self._scaling, rows, t, draws, floor, self._rng, pmfs, actions)
+        self._act.run(
+            state, self._scaling, rows, self._x, t, draws, floor, self._rng, pmfs, actions
+        )
 
     def peek(self, rows: Floats, floor: float, pmfs: Floats, chosen: Ints | None) -> None:
         """Fill the probabilities of every row, and forget that anyone asked."""
@@ -107,8 +121,16 @@ class Model:
     def learn(self, rows: Floats, actions: Ints, rewards: Floats, probabilities: Floats) -> None:
         """Absorb rounds in order."""
         first = self.n_learned
-        self._learn(
-            self.state, self._scaling, rows, first, self._rng, actions, rewards, probabilities
+        self._learn.run(
+            self.state,
+            self._scaling,
+            rows,
+            self._x,
+            first,
+            self._rng,
+            actions,
+            rewards,
+            probabilities,
         )
         self.n_learned = first + len(rows)
 
@@ -150,34 +172,37 @@ class Model:
             fresh = self.explorer.among_some(fresh)
         self.state, self.optimism = fresh, optimism
         self.n_features, self.n_actions = n_features, n_actions
-        self._scaling = Scaling.identity(n_features)
+        self._make_room()
         if not settled:
             self._axes = None
-            self._act, self._learn = self._kernels()
+            self._act, self._learn = self._programs()
             self._learn_again(old, before, filled, kept)
 
     def _learn_again(self, old: Rescaled, before: int, filled: list[float], kept: Ints) -> None:
+        """Learn the rounds that the old state has kept, but for those of actions that are gone."""
         n = int(old.kept[0])
-        rows = np.zeros((n, self.n_features))
+        actions = kept[old.rounds[:n, 1]]
+        stay = np.flatnonzero(actions >= 0)
+        if len(stay) == 0:
+            return
         common = min(before, self.n_features)
-        rows[:, :common] = old.contexts[:n, :common]
+        rows = np.zeros((len(stay), self.n_features))
+        rows[:, :common] = old.contexts[stay, :common]
         if self.n_features > before:
             rows[:, before:] = filled[before:]
-        for i in range(n):
-            t, action = int(old.rounds[i, 0]), int(kept[old.rounds[i, 1]])
-            if action >= 0:
-                one = slice(i, i + 1)
-                outcome = old.outcomes[i]
-                self._learn(
-                    self.state,
-                    self._scaling,
-                    rows[one],
-                    t - 1,
-                    self._rng,
-                    np.array([action]),
-                    outcome[:1],
-                    outcome[1:],
-                )
+        times, outcomes = old.rounds[stay, 0], old.outcomes[stay]
+        restart(self.state, rows[:-1], times[:-1], actions[stay[:-1]], outcomes[:-1])
+        self._learn.run(
+            self.state,
+            self._scaling,
+            rows[-1:],
+            self._x,
+            int(times[-1]) - 1,
+            self._rng,
+            actions[stay[-1:]],
+            outcomes[-1, :1],
+            outcomes[-1, 1:],
+        )
 
     def to_parts(self) -> tuple[dict[str, Any], list[npt.NDArray[Any]]]:
         """Everything in it: what JSON can hold, and arrays."""
@@ -211,7 +236,7 @@ class Model:
         exact, hidden = about["kind"]
         kind = Kind(exact is True, hidden is True)
         _check_shapes(model, kind, arrays)
-        model._scaling = Scaling.identity(model.n_features)
+        model._make_room()
         state = model._start(model.n_features, model.n_actions, kind)
         model.optimism = np.zeros(model.n_actions)
         _fill([model.optimism], arrays)
@@ -221,7 +246,7 @@ class Model:
         _check_settings(growth.settings(state), settings, model.some_closed)
         model.state = growth.with_settings(state, settings)
         _check_numbers(model)
-        model._act, model._learn = model._kernels()
+        model._act, model._learn = model._programs()
         return model
 
 

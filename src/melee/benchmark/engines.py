@@ -20,7 +20,6 @@ from typing import Any, Protocol
 from melee.benchmark.cells import Plan, code_version
 from melee.benchmark.store import Record
 from melee.benchmark.work import ATTEMPTS, Group, Outcome, Times, play_group, run_group, warm_up
-from melee.datasets import cache_directory
 from melee.errors import DataError, InputError, MeleeError, unknown
 from melee.learners.ridge import MAX_EXACT_FEATURES
 
@@ -212,15 +211,9 @@ def _exit_reason(code: int | None) -> str:
 
 @contextlib.contextmanager
 def environment_of_workers() -> Iterator[None]:
-    """Children that start in here use one thread each: they share the cores already.
-
-    What they compile is kept by the code's version. Numba's cache notices edits only in the
-    caller's own file, and old machine code would give old results under new keys.
-    """
+    """Children that start in here use one thread each: they share the cores already."""
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-    compiled = cache_directory() / "compiled" / code_version()
     wanted = dict.fromkeys(threads, "1")
-    wanted["NUMBA_CACHE_DIR"] = os.environ.get("NUMBA_CACHE_DIR") or str(compiled)
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

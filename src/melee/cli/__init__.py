@@ -2,7 +2,7 @@
 
 import sys
 
-from melee.cli import benchmark, logs, playing, training  # noqa: F401 - they register their commands
+from melee.cli import benchmark, compiling, logs, playing, training  # noqa: F401 - they register their commands
 from melee.cli.app import app
 from melee.errors import MeleeError
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from melee.arrays import Floats, Ints, Scratch, Words
-from melee.compiled import implements, kernel
+from melee.compiled import implements, interpreted_as
 from melee.explorers.interface import distribution, learn, reveal
 from melee.rng import generator
 
@@ -41,7 +41,17 @@ class Units(NamedTuple):
         return cls(columns, weights, math.sqrt(n_features), 1.0 / math.sqrt(n_units))
 
 
-@kernel
+def _widen_at_once(units: Units, x: Floats, wide: Floats) -> None:
+    n = x.shape[0] - 1
+    wide[:n] = x[:n]
+    first, second = x[units.columns[:, 0]], x[units.columns[:, 1]]
+    total = units.weights[:, 0] * first + units.weights[:, 1] * second
+    total = total * units.size + units.weights[:, 2]
+    wide[n:-1] = (np.maximum(total, 0.0) - 0.5) * units.share
+    wide[-1] = 1.0
+
+
+@interpreted_as(_widen_at_once)
 def widen(units: Units, x: Floats, wide: Floats) -> None:
     """Overwrite `wide` with the features of x, its hidden units, and a 1 at the end."""
     n = x.shape[0] - 1

@@ -35,7 +35,7 @@ from melee.distributions import greedy, mix_uniform
 from melee.errors import DataError
 from melee.explorers.base import Problem, RidgeExplorer, count, flag, number, text
 from melee.explorers.interface import distribution, learn
-from melee.learners.interface import predict, predict_all, spread
+from melee.learners.interface import predict_all, spread
 from melee.policy_optimizers import fit
 
 SHARED = ("one", "rounds", "actions", "inputs", "error", "reward", "best", "bias", "recent")
@@ -339,11 +339,11 @@ def melee_learn(
 ) -> None:
     """Note how well the round had been predicted, then fit the ridge to it."""
     learner, totals, seen = state.polopt.learner, state.totals, state.guard.seen
-    predicted = predict(learner, x, action)
+    predict_all(learner, x, 0, state.means)
+    predicted = state.means[action]
     best = predicted
     for a in range(state.plays.shape[0]):
-        if a != action:
-            best = max(best, predict(learner, x, a))
+        best = max(best, state.means[a])
     best_within = min(max(best, 0.0), 1.0)
     # What μ draws is not the policy's doing: its own choices have more than 1.5·μ/K.
     own = p * state.plays.shape[0] > 1.5 * state.mu

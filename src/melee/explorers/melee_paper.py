@@ -29,7 +29,7 @@ import numpy as np
 from melee import artefact
 from melee.arrays import Floats, Scratch, Words
 from melee.calibration import logistic, platt, platt_targets
-from melee.compiled import implements, kernel
+from melee.compiled import implements, kernel, machine_code
 from melee.distributions import greedy, mix_uniform
 from melee.errors import InputError
 from melee.explorers.base import LearningExplorer, Problem, number, text
@@ -152,7 +152,7 @@ def new_state(
         shared=np.zeros(len(SHARED)),
         predictions=np.zeros(k),
     )
-    calibrate(state)
+    machine_code(calibrate, state)(state)
     return state
 
 

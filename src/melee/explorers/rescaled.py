@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from melee.arrays import Floats, Ints, Scratch, Words
-from melee.compiled import implements, kernel
+from melee.compiled import implements, interpreted_as, kernel
 from melee.explorers.interface import distribution, learn
 from melee.rng import LEARN, start_round
 from melee.scaling import LIMIT, Scaling, scale_row
@@ -41,6 +41,7 @@ class Rescaled(NamedTuple):
     raw: Scratch  # (d,)
     scaled: Scratch  # (d + 1,)
     kept: Ints  # (1,) how many rounds
+    learned: Ints  # (1,) how many of these `inner` has learned
     contexts: Floats  # (N_KEPT, d), as they came
     rounds: Ints  # (N_KEPT, 2): number and action
     outcomes: Floats  # (N_KEPT, 2): reward and probability
@@ -63,6 +64,7 @@ class Rescaled(NamedTuple):
             raw=np.zeros(n_features),
             scaled=np.zeros(n_features + 1),
             kept=np.zeros(1, np.int64),
+            learned=np.zeros(1, np.int64),
             contexts=np.zeros((N_KEPT, n_features)),
             rounds=np.zeros((N_KEPT, 2), np.int64),
             outcomes=np.zeros((N_KEPT, 2)),
@@ -75,6 +77,17 @@ def scale_context(state: Rescaled, x: Floats) -> None:
     for i in range(state.raw.shape[0]):
         state.raw[i] = x[i]
     scale_row(state.scaling, state.raw, state.scaled)
+
+
+def _copy_at_once(source: Bytes, target: Bytes) -> None:
+    target[:] = source
+
+
+@interpreted_as(_copy_at_once)
+def copy_bytes(source: Bytes, target: Bytes) -> None:
+    """Overwrite `target`."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]
 
 
 @kernel
@@ -97,8 +110,8 @@ def settle(state: Rescaled) -> None:
         constant = size <= 1e-12 * largest
         table[0, j] = state.contexts[0, j] if constant else mean
         table[1, j] = state.plain if constant else 1.0 / size
-    for i in range(state.block.shape[0]):
-        state.block[i] = state.initial[i]
+    copy_bytes(state.initial, state.block)
+    state.learned[0] = 0
 
 
 @kernel
@@ -131,22 +144,38 @@ def rescaled_learn(
     state: Rescaled, x: Floats, t: int, rng: Words, action: int, reward: float, probability: float
 ) -> None:
     """The inner explorer learns the round, or everything again in a new scale."""
-    first = state.kept[0]
+    settled = state.kept[0] >= N_KEPT
     if keep(state, x, t, action, reward, probability):
         settle(state)
-        first = 0
-    if first >= N_KEPT:
-        scale_context(state, x)
+    first = state.learned[0]
+    last = first + 1 if settled else state.kept[0]
+    for i in range(first, last):
+        if settled:
+            scale_context(state, x)
+        else:
+            scale_row(state.scaling, state.contexts[i], state.scaled)
+            t, action = state.rounds[i, 0], state.rounds[i, 1]
+            reward, probability = state.outcomes[i, 0], state.outcomes[i, 1]
+            start_round(rng, t, LEARN)
         learn(state.inner, state.scaled, t, rng, action, reward, probability)
-    for i in range(first, state.kept[0]):
-        scale_row(state.scaling, state.contexts[i], state.scaled)
-        start_round(rng, state.rounds[i, 0], LEARN)
-        learn(
-            state.inner,
-            state.scaled,
-            state.rounds[i, 0],
-            rng,
-            state.rounds[i, 1],
-            state.outcomes[i, 0],
-            state.outcomes[i, 1],
-        )
+    state.learned[0] = state.kept[0]
+
+
+def restart(
+    state: Rescaled, contexts: Floats, times: Ints, actions: Ints, outcomes: Floats
+) -> None:
+    """Give a fresh state a past: the next round that it learns has it learn all of these first.
+
+    It ends as if it had learned them one by one, for at every moment a state is the one that the
+    scaling of the moment gives.
+    """
+    n = len(contexts)
+    state.contexts[:n] = contexts
+    state.rounds[:n, 0], state.rounds[:n, 1] = times, actions
+    state.outcomes[:n] = outcomes
+    settled_by = 1 << n.bit_length() - 1 if n else 0  # the last power of two
+    if settled_by >= state.first:
+        state.kept[0] = settled_by
+        settle(state)
+    state.kept[0] = n
+    state.learned[0] = 0

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from melee.arrays import Floats, Words
 from melee.compiled import implements
+from melee.distributions import largest
 from melee.explorers.base import LearningExplorer, Problem, number
 from melee.explorers.interface import distribution
 from melee.learners.interface import predict_all
@@ -40,10 +41,10 @@ class Softmax(LearningExplorer):
 def softmax_distribution(state: SoftmaxState, x: Floats, t: int, rng: Words, pmf: Floats) -> None:
     """exp(f_a/T) over their sum, shifted by the largest so that nothing overflows."""
     predict_all(state.polopt.learner, x, 0, pmf)
-    largest = pmf.max()
+    best = largest(pmf)
     total = 0.0
     for a in range(pmf.shape[0]):
-        pmf[a] = math.exp((pmf[a] - largest) / state.temperature)
+        pmf[a] = math.exp((pmf[a] - best) / state.temperature)
         total += pmf[a]
     for a in range(pmf.shape[0]):
         pmf[a] /= total

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from melee.arrays import Floats, Words
 from melee.compiled import implements
+from melee.distributions import largest
 from melee.explorers.base import LearningExplorer, Problem, number
 from melee.explorers.interface import distribution
 from melee.learners.interface import predict_all
@@ -43,7 +44,7 @@ def squarecb_distribution(state: SquareCbState, x: Floats, t: int, rng: Words, p
     """Inverse gap weights; tied best actions share what is left."""
     n_actions = pmf.shape[0]
     predict_all(state.polopt.learner, x, 0, pmf)
-    best = pmf.max()
+    best = largest(pmf)
     gamma = state.gamma * math.sqrt(t)
     left = 1.0
     n_best = 0

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from melee.arrays import Floats, Scratch, Words
-from melee.compiled import implements, kernel
+from melee.compiled import implements, interpreted_as, kernel
 from melee.explorers.base import Problem, RidgeExplorer, number
 from melee.explorers.interface import distribution
 from melee.learners.interface import predict, spread
@@ -22,6 +22,8 @@ N_CELLS = 64
 """Cells of the integral over the largest draw."""
 N_FINE = 24
 """Cells across a posterior that is narrower than one of those."""
+N_EDGES = N_CELLS + 1 + N_FINE + 1
+"""Room for edges, per action: more than enough for one, and for any number together."""
 REACH = 6.0
 """Draws further than this many standard deviations from their mean are left out."""
 
@@ -34,6 +36,7 @@ class ThompsonState(NamedTuple):
     means: Scratch  # (K,)
     deviations: Scratch  # (K,)
     below: Scratch  # (K,)
+    edges: Scratch  # (K·N_EDGES,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +56,43 @@ class Thompson(RidgeExplorer):
         """A fresh ridge per action."""
         k = problem.n_actions
         return ThompsonState(
-            self.new_optimizer(problem), float(self.scale), np.zeros(k), np.zeros(k), np.zeros(k)
+            self.new_optimizer(problem),
+            float(self.scale),
+            np.zeros(k),
+            np.zeros(k),
+            np.zeros(k),
+            np.zeros(k * N_EDGES),
         )
 
 
+def _sort_at_once(values: Floats, n: int) -> None:
+    values[:n] = np.sort(values[:n])
+
+
+@interpreted_as(_sort_at_once)
+def sort(values: Floats, n: int) -> None:
+    """Sort the first n values in place: Shell's method, each gap 5/11 of the one before."""
+    gap = n // 2
+    while gap > 0:
+        for i in range(gap, n):
+            value = values[i]
+            j = i
+            while j >= gap and values[j - gap] > value:
+                values[j] = values[j - gap]
+                j -= gap
+            values[j] = value
+        gap = 1 if gap == 2 else int(gap * 5 // 11)
+
+
 @kernel
-def probability_of_largest(means: Floats, deviations: Floats, below: Floats, pmf: Floats) -> None:
+def probability_of_largest(
+    means: Floats, deviations: Floats, below: Floats, edges: Floats, pmf: Floats
+) -> None:
     """The chance that each of K independent normal draws is the largest.
 
     The sum over cells of P(draw a falls into the cell)·P(all others lie below its middle),
-    from the lowest value that the largest draw can take to the highest. `below` is overwritten.
+    from the lowest value that the largest draw can take to the highest. Overwrites the scratch
+    below (K) and edges.
     """
     low, high = -math.inf, -math.inf
     for a in range(pmf.shape[0]):
@@ -70,7 +100,6 @@ def probability_of_largest(means: Floats, deviations: Floats, below: Floats, pmf
         high = max(high, means[a] + REACH * deviations[a])
         pmf[a] = 0.0
     width = (high - low) / N_CELLS
-    edges = np.empty(N_CELLS + 1 + pmf.shape[0] * (N_FINE + 1))
     n = 0
     for cell in range(N_CELLS + 1):
         edges[n] = low + cell * width
@@ -83,7 +112,7 @@ def probability_of_largest(means: Floats, deviations: Floats, below: Floats, pmf
                 if low < edge < high:
                     edges[n] = edge
                     n += 1
-    edges = np.sort(edges[:n])
+    sort(edges, n)
     for a in range(pmf.shape[0]):
         below[a] = normal_cdf((low - means[a]) / deviations[a])
     for cell in range(n - 1):
@@ -117,4 +146,4 @@ def thompson_distribution(state: ThompsonState, x: Floats, t: int, rng: Words, p
     for a in range(pmf.shape[0]):
         state.means[a] = predict(learner, x, a)
         state.deviations[a] = max(state.scale * spread(learner, x, a), 1e-12)
-    probability_of_largest(state.means, state.deviations, state.below, pmf)
+    probability_of_largest(state.means, state.deviations, state.below, state.edges, pmf)

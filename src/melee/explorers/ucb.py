@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from melee.arrays import Floats, Words
 from melee.compiled import implements
-from melee.distributions import greedy
+from melee.distributions import greedy, largest
 from melee.explorers.base import Problem, RidgeExplorer, number
 from melee.explorers.interface import distribution
 from melee.learners.interface import predict, predict_all, spread
@@ -85,7 +85,7 @@ def gated_ucb_distribution(
     """All mass on the highest gated score."""
     learner = state.polopt.learner
     predict_all(learner, x, 0, pmf)
-    bonus = state.scale * (1.0 - min(max(pmf.max(), 0.0), 1.0)) ** state.power
+    bonus = state.scale * (1.0 - min(max(largest(pmf), 0.0), 1.0)) ** state.power
     for a in range(pmf.shape[0]):
         pmf[a] += bonus * spread(learner, x, a)
     greedy(pmf)

@@ -8,7 +8,7 @@ a 1 in the last place.
 from typing import Any
 
 from melee.arrays import Floats
-from melee.compiled import generic, kernel
+from melee.compiled import generic
 
 
 @generic
@@ -29,7 +29,7 @@ def correct(learner: Any, x: Floats, row: int, error: float, weight: float) -> N
     raise TypeError("not a learner")
 
 
-@kernel
+@generic
 def predict_all(learner: Any, x: Floats, first: int, out: Floats) -> None:
     """Overwrite `out` with the predictions of the models from row `first` on."""
     for a in range(out.shape[0]):

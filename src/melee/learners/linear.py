@@ -4,11 +4,75 @@ The rows of a matrix are named by number instead of being sliced: a slice costs 
 reference count, which is a good part of a round's time.
 """
 
+import functools
+
+import numpy as np
+
 from melee.arrays import Floats
-from melee.compiled import kernel
+from melee.compiled import interpreted_as
 
 
-@kernel
+def _dots_at_once(rows: Floats, b: Floats) -> Floats:
+    """Rows @ b, summed as `dot` does; an accumulated sum has its terms in order."""
+    n = b.shape[0]
+    products = rows * b
+    whole = n - n % 4
+    sums = np.zeros((len(rows), 4))
+    if whole:
+        blocks = products[:, :whole].reshape(len(rows), -1, 4)
+        sums += np.add.accumulate(blocks, axis=1)[:, -1]
+    for i in range(whole, n):
+        sums[:, 0] += products[:, i]
+    pairs = sums[:, ::2] + sums[:, 1::2]
+    return np.asarray(pairs[:, 0] + pairs[:, 1])
+
+
+def _dot_at_once(a: Floats, b: Floats) -> float:
+    return float(_dots_at_once(a[None], b)[0])
+
+
+def _dot_row_at_once(a: Floats, row: int, b: Floats) -> float:
+    return float(_dots_at_once(a[row : row + 1], b)[0])
+
+
+def _dot_rows_at_once(a: Floats, first: int, b: Floats, out: Floats) -> None:
+    out[:] = _dots_at_once(a[first : first + len(out)], b)
+
+
+@functools.lru_cache(maxsize=64)
+def _above(n: int) -> Floats:
+    """Where `quadratic_form` adds one term after the other: j < i, in whole blocks of four."""
+    i = np.arange(n)
+    block = np.where(i < n - n % 4, i // 4 * 4, i)
+    return np.asarray(i[:, None] < block, np.bool_)
+
+
+def _quadratic_form_at_once(a: Floats, block: int, x: Floats) -> float:
+    n = x.shape[0]
+    whole = n - n % 4
+    products = a[block] * x[:, None]
+    half = 0.5 * a[block].diagonal() * x
+    terms = np.zeros((n + 1, n))
+    terms[1:] = np.where(_above(n), products, 0.0)
+    first = terms[0]
+    first[:] = half
+    i = np.arange(0, whole, 4)
+    first[i + 1] = products[i, i + 1] + half[i + 1]
+    first[i + 2] = products[i, i + 2] + products[i + 1, i + 2] + half[i + 2]
+    rest = products[i + 2, i + 3] + half[i + 3]
+    first[i + 3] = (products[i, i + 3] + products[i + 1, i + 3]) + rest
+    parts = np.add.accumulate(terms, axis=0)[-1] * x
+    total = 0.0
+    if whole:
+        fours = parts[:whole].reshape(-1, 4)
+        sums = (fours[:, 0] + fours[:, 1]) + (fours[:, 2] + fours[:, 3])
+        total += np.add.accumulate(sums)[-1]
+    for part in parts[whole:]:
+        total += part
+    return float(2.0 * total)
+
+
+@interpreted_as(_dot_at_once)
 def dot(a: Floats, b: Floats) -> float:
     """The product a · b, in four interleaved sums: fast, and in a fixed order."""
     n = a.shape[0]
@@ -24,7 +88,7 @@ def dot(a: Floats, b: Floats) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@kernel
+@interpreted_as(_dot_row_at_once)
 def dot_row(a: Floats, row: int, b: Floats) -> float:
     """The product a[row] · b, summed as `dot` does."""
     n = b.shape[0]
@@ -40,7 +104,14 @@ def dot_row(a: Floats, row: int, b: Floats) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@kernel
+@interpreted_as(_dot_rows_at_once)
+def dot_rows(a: Floats, first: int, b: Floats, out: Floats) -> None:
+    """Overwrite `out` with the products of the rows from `first` on, each summed as `dot` does."""
+    for k in range(out.shape[0]):
+        out[k] = dot_row(a, first + k, b)
+
+
+@interpreted_as(_quadratic_form_at_once)
 def quadratic_form(a: Floats, block: int, x: Floats) -> float:
     """The number x' A x for the symmetric matrix A = a[block], from one triangle of it.
 

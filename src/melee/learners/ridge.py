@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from melee.arrays import Floats, Scratch
-from melee.compiled import implements
-from melee.learners.interface import correct, predict, spread
-from melee.learners.linear import dot, dot_row, quadratic_form
+from melee.compiled import implements, interpreted_as
+from melee.learners.interface import correct, predict, predict_all, spread
+from melee.learners.linear import dot, dot_row, dot_rows, quadratic_form
 
 MAX_EXACT_FEATURES = 150
 """Above this many features a round in O(d²) gets slow and the diagonal takes over (paper)."""
@@ -53,13 +53,29 @@ def ridge_predict(learner: Ridge, x: Floats, row: int) -> float:
     return dot_row(learner.weights, row, x)
 
 
+@implements(predict_all, Ridge, DiagonalRidge)
+def ridge_predict_all(learner: Ridge, x: Floats, first: int, out: Floats) -> None:
+    """w·x for every row."""
+    dot_rows(learner.weights, first, x, out)
+
+
 @implements(spread, Ridge)
 def ridge_spread(learner: Ridge, x: Floats, row: int) -> float:
     """sqrt(x' A^-1 x)."""
     return math.sqrt(max(quadratic_form(learner.inverse, row, x), 0.0))
 
 
+def _correct_at_once(learner: Ridge, x: Floats, row: int, error: float, weight: float) -> None:
+    inverse = learner.inverse[row]
+    ax = np.add.accumulate(inverse * x[:, None], axis=0)[-1] + 0.0
+    gain = 1.0 / (1.0 / weight + dot(x, ax)) * ax
+    inverse -= gain[:, None] * ax
+    learner.weights[row] += gain * error
+    learner.scratch[:] = ax
+
+
 @implements(correct, Ridge)
+@interpreted_as(_correct_at_once)
 def ridge_correct(learner: Ridge, x: Floats, row: int, error: float, weight: float) -> None:
     """Sherman-Morrison on the inverse, and the same gain on the weights.
 

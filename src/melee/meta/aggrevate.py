@@ -19,7 +19,7 @@ from melee.benchmark.mapping import Mapper, here
 from melee.datasets.synthetic import rectangles
 from melee.errors import InputError, unknown
 from melee.explorers.melee_paper import SCHEMA, MeleePaper, PaperState
-from melee.loop import play, problem_of
+from melee.loop import play_rows, problem_of
 from melee.meta import learn
 from melee.meta.rollouts import KINDS, Examples, roll_in
 from melee.preparation import Prepared, prepare
@@ -145,20 +145,9 @@ def validate(job: tuple[Training, int, Floats]) -> float:
     """Mean reward of a policy, without extra exploration, on the held-out task of that number."""
     training, i, weights = job
     prepared = validation_tasks(training)[i]
-    rewards = np.empty(prepared.n_rounds)
-    play(
-        start(weights, prepared, 0.0),
-        prepared.scaling,
-        prepared.task.contexts,
-        prepared.task.rewards,
-        prepared.order,
-        0,
-        stream(training.seed, "validation", i),
-        np.empty(prepared.n_rounds, np.int64),
-        rewards,
-        np.empty(prepared.n_rounds),
-    )
-    return float(rewards.mean())
+    state, rng = start(weights, prepared, 0.0), stream(training.seed, "validation", i)
+    played = play_rows(state, prepared.scaling, prepared.task, prepared.order, 0, rng)
+    return float(played.rewards.mean())
 
 
 def validation_return(training: Training, weights: Floats, apply: Mapper = here) -> float:

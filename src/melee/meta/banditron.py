@@ -12,10 +12,12 @@ is Banditron's own bound. Inputs of another length are brought to 1 by scaling W
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from melee.arrays import Floats, Ints
+from melee.arrays import Floats, Ints, Words
+from melee.compiled import entry
 from melee.distributions import greedy, sample
 from melee.errors import InputError
 from melee.explorers import Explorer
@@ -42,22 +44,40 @@ def trace(prepared: Prepared, explorer: Explorer, *, seed: int = 0) -> Trace:
         raise InputError(f"{explorer.name}: the bound is for banditron and banditron-melee")
     inputs = prepared.inputs(rows)
     rng = stream(seed, "exploration", task.number)
-    k, mass = task.n_actions, state.mu
-    pmf, predicted = np.empty(k), np.empty(k)
+    pmf, predicted = np.empty(task.n_actions), np.empty(task.n_actions)
     mistakes, edges = np.empty(len(rows)), np.empty(len(rows))
-    for i, row in enumerate(rows):
-        t, x, rewards = i + 1, inputs[i], task.rewards[row]
+    play_and_note(state, inputs, task.rewards[rows], rng, pmf, predicted, mistakes, edges)
+    return Trace(mistakes, edges)
+
+
+@entry
+def play_and_note(
+    state: Any,
+    inputs: Floats,
+    reward_table: Floats,
+    rng: Words,
+    pmf: Floats,
+    predicted: Floats,
+    mistakes: Floats,
+    edges: Floats,
+) -> None:
+    """Play all rows (n, D). Overwrites the state, the scratch pmf and predicted, the last two."""
+    k, mass = pmf.shape[0], state.mu
+    for i in range(inputs.shape[0]):
+        t, x = i + 1, inputs[i]
         predict_all(state.polopt.learner, x, 0, predicted)
         greedy(predicted)
         start_round(rng, t, ACT)
         distribution(state, x, t, rng, pmf)
-        policy = (pmf - mass / k) / (1.0 - mass) if mass < 1.0 else predicted
+        edge = 0.0
+        for a in range(k):
+            policy = (pmf[a] - mass / k) / (1.0 - mass) if mass < 1.0 else predicted[a]
+            edge += (policy - predicted[a]) * reward_table[i, a]
         action = sample(pmf, uniform(rng))
-        mistakes[i] = 1.0 - rewards[action]
-        edges[i] = float(policy @ rewards - predicted @ rewards)
+        mistakes[i] = 1.0 - reward_table[i, action]
+        edges[i] = edge
         start_round(rng, t, LEARN)
-        learn(state, x, t, rng, action, float(rewards[action]), float(pmf[action]))
-    return Trace(mistakes, edges)
+        learn(state, x, t, rng, action, reward_table[i, action], pmf[action])
 
 
 def gamma(edges: Floats, n_actions: int) -> float:

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from melee import loop
 from melee.arrays import Floats, Words
 from melee.datasets.lifelike import lifelike
 from melee.errors import InputError
 from melee.explorers.melee import Melee, MeleeState, Network, own_state
-from melee.loop import play, problem_of
+from melee.loop import problem_of
 from melee.preparation import N_LABELLED, Prepared, prepare
 from melee.rng import stream
 from melee.task import Task
@@ -81,20 +82,8 @@ def start(
 
 def play_rows(state: Any, prepared: Prepared, first: int, stop: int, rng: Words) -> Floats:
     """Play the rounds after `first` up to `stop`: their rewards. Overwrites the state."""
-    rewards = np.empty(stop - first)
-    play(
-        state,
-        prepared.scaling,
-        prepared.task.contexts,
-        prepared.task.rewards,
-        prepared.order[first:stop],
-        first,
-        rng,
-        np.empty(stop - first, np.int64),
-        rewards,
-        np.empty(stop - first),
-    )
-    return rewards
+    rows = prepared.order[first:stop]
+    return loop.play_rows(state, prepared.scaling, prepared.task, rows, first, rng).rewards
 
 
 def run(state: Any, prepared: Prepared, seed: int) -> Floats:

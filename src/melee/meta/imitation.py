@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from melee.arrays import Floats
-from melee.explorers.interface import distribution
 from melee.explorers.melee import (
     HIGHEST,
     LOWEST,
@@ -28,11 +27,10 @@ from melee.explorers.melee import (
     Network,
     exponents,
 )
-from melee.loop import learn_row
+from melee.loop import act_on
 from melee.meta.episodes import episode, play_rows, start
-from melee.preparation import Prepared
-from melee.rng import ACT, generator, start_round, stream
-from melee.scaling import scale_row
+from melee.meta.rollouts import play_on
+from melee.rng import generator, stream
 from melee.states import copy_state
 
 N_TRIED = 4
@@ -69,14 +67,12 @@ def collect(job: tuple[str, int, Melee, Network, int, int]) -> Tried:
     rng = stream(seed, "roll-in")
     shape = (len(rounds), N_TRIED)
     tried = Tried(np.ones((*shape, N_INPUTS)), *(np.zeros(shape) for _ in range(4)))
-    pmf, x, at = np.empty(k), np.empty(prepared.task.n_features + 1), 0
+    pmf, at = np.empty(k), 0
     for i, first in enumerate(int(r) for r in rounds):
         play_rows(state, prepared, at, first, rng)
         at = first
         row = prepared.order[first]
-        scale_row(prepared.scaling, prepared.task.contexts[row], x)
-        start_round(rng, first + 1, ACT)
-        distribution(state, x, first + 1, rng, pmf)
+        act_on(state, prepared.scaling, prepared.task.contexts[row], first + 1, rng, pmf)
         actions = _worth_trying(own, network)
         n = len(actions)
         tried.features[i, :n] = own.features[actions]
@@ -84,7 +80,7 @@ def collect(job: tuple[str, int, Melee, Network, int, int]) -> Tried:
         tried.spreads[i, :n] = own.spreads[actions]
         tried.there[i, :n] = 1.0
         for j, action in enumerate(actions):
-            tried.values[i, j] = _value(
+            tried.values[i, j] = play_on(
                 copy_state(state), prepared, first, int(action), horizon, rng.copy()
             )
     return tried
@@ -95,19 +91,6 @@ def _worth_trying(own: MeleeState, network: Network) -> Any:
     scores = own.means + np.exp(exponents(network, own.features)) * own.spreads
     scores[np.argmax(own.means)] = np.inf
     return np.argsort(-scores, kind="stable")[:N_TRIED]
-
-
-def _value(
-    state: Any, prepared: Prepared, first: int, action: int, horizon: int, rng: Any
-) -> float:
-    """Total reward of `action` after `first` rounds and of `horizon` rounds of the policy."""
-    task, row = prepared.task, prepared.order[first]
-    reward = float(task.rewards[row, action])
-    if horizon == 0:
-        return reward
-    learn_row(state, prepared.scaling, task.contexts[row], first + 1, rng, action, reward, 1.0)
-    stop = min(first + 1 + horizon, prepared.n_rounds)
-    return reward + float(play_rows(state, prepared, first + 1, stop, rng).sum())
 
 
 def fit(blocks: Sequence[Tried], network: Network) -> Network:

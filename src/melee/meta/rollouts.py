@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from melee.arrays import Floats, Ints, Words
-from melee.compiled import kernel
+from melee.compiled import entry, kernel
 from melee.distributions import greedy, sample
 from melee.explorers.interface import distribution, learn
 from melee.explorers.melee_paper import PaperState
 from melee.learners.interface import predict
-from melee.loop import learn_row, play
+from melee.loop import learn_from, play_rows
 from melee.policy_optimizers import fit
 from melee.preparation import Prepared
 from melee.rng import ACT, LEARN, start_round, stream, uniform
@@ -66,7 +66,7 @@ def roll_in(
         Of the stream of random numbers.
     """
     recorded = np.arange(0, prepared.n_rounds, every)
-    k = prepared.task.n_actions
+    k, inputs = prepared.task.n_actions, prepared.task.n_features + 1
     features = np.empty((len(recorded), k, state.features.shape[1]))
     values = np.empty((len(recorded), k))
     rng = stream(seed, "roll-in", *names)
@@ -86,6 +86,10 @@ def roll_in(
             float(beta),
             KINDS.index(kind),
             every,
+            np.empty(inputs),
+            np.empty(k),
+            np.empty(k),
+            np.empty(inputs),
             features[i:],
             values[i:],
         )
@@ -100,25 +104,15 @@ def play_on(
     """Total reward of `action` after `first` rounds, then of the policy; changes `state`."""
     task, row = prepared.task, prepared.order[first]
     reward = float(task.rewards[row, action])
-    learn_row(state, prepared.scaling, task.contexts[row], first + 1, rng, action, reward, 1.0)
+    if horizon == 0:
+        return reward
+    learn_from(state, prepared.scaling, task.contexts[row], first + 1, rng, action, reward)
     rows = prepared.order[first + 1 : first + 1 + horizon]
-    rewards = np.empty(len(rows))
-    play(
-        state,
-        prepared.scaling,
-        task.contexts,
-        task.rewards,
-        rows,
-        first + 1,
-        rng,
-        np.empty(len(rows), np.int64),
-        rewards,
-        np.empty(len(rows)),
-    )
-    return reward + float(rewards.sum())
+    played = play_rows(state, prepared.scaling, task, rows, first + 1, rng)
+    return reward + float(played.rewards.sum())
 
 
-@kernel
+@entry
 def record(
     state: PaperState,
     scaling: Scaling,
@@ -130,15 +124,18 @@ def record(
     beta: float,
     kind: int,
     every: int,
+    x: Floats,
+    pmf: Floats,
+    choice: Floats,
+    before: Floats,
     features: Floats,
     values: Floats,
 ) -> None:
     """Roll in over the rows named by `order`, writing a state and its values every so often.
 
-    Kinds are 0 (expert), 1 (lookahead) and 2 (policy, whose values are there already).
+    Kinds are 0 (expert), 1 (lookahead) and 2 (policy, whose values are there already). Overwrites
+    the scratch x and before (d + 1), pmf and choice (K), and the last two.
     """
-    pmf = np.empty(reward_table.shape[1])
-    x = np.empty(contexts.shape[1] + 1)
     for i in range(order.shape[0]):
         t = first + i + 1
         row = order[i]
@@ -146,34 +143,41 @@ def record(
         start_round(rng, t, ACT)
         distribution(state, x, t, rng, pmf)
         if i % every == 0:
-            features[i // every] = state.features
+            for a in range(pmf.shape[0]):
+                for j in range(features.shape[2]):
+                    features[i // every, a, j] = state.features[a, j]
             for a in range(pmf.shape[0]):
                 if kind == 0:
                     values[i // every, a] = reward_table[row, a]
                 elif kind == 1:
-                    values[i // every, a] = look_ahead(state, x, a, reward_table[row, a])
+                    values[i // every, a] = look_ahead(
+                        state, x, a, reward_table[row, a], choice, before
+                    )
         if beta > 0.0:
-            expert = reward_table[row].copy()
-            greedy(expert)
             for a in range(pmf.shape[0]):
-                pmf[a] = (1.0 - beta) * pmf[a] + beta * expert[a]
+                choice[a] = reward_table[row, a]
+            greedy(choice)
+            for a in range(pmf.shape[0]):
+                pmf[a] = (1.0 - beta) * pmf[a] + beta * choice[a]
         action = sample(pmf, uniform(rng))
         start_round(rng, t, LEARN)
         learn(state, x, t, rng, action, reward_table[row, action], pmf[action])
 
 
 @kernel
-def look_ahead(state: PaperState, x: Floats, action: int, reward: float) -> float:
+def look_ahead(
+    state: PaperState, x: Floats, action: int, reward: float, choice: Floats, before: Floats
+) -> float:
     """Mean reward on the labelled rows, greedily by f after it has seen this action and reward.
 
     For plain SGD by the direct method, where a round changes one row of weights: it is changed,
-    asked, and put back.
+    asked, and put back. Overwrites the scratch choice (K) and before (d + 1).
     """
     weights, counts = state.polopt.learner.weights, state.polopt.learner.counts
-    before = weights[action].copy()
+    for j in range(weights.shape[1]):
+        before[j] = weights[action, j]
     n_actions = weights.shape[0]
     fit(state.polopt, x, 0, n_actions, action, reward, 1.0, 1.0)
-    choice = np.empty(n_actions)
     total: float = 0.0
     for i in range(state.labelled.shape[0]):
         for a in range(n_actions):
@@ -182,6 +186,7 @@ def look_ahead(state: PaperState, x: Floats, action: int, reward: float) -> floa
         greedy(choice)
         for a in range(n_actions):
             total += choice[a] * state.labelled_rewards[i, a]
-    weights[action] = before
+    for j in range(weights.shape[1]):
+        weights[action, j] = before[j]
     counts[action] -= 1.0
     return float(total / state.labelled.shape[0])

@@ -1,0 +1,39 @@
+"""The command that compiles beforehand."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from melee.cli.app import app, out, say
+
+
+@app.command("compile")
+def compile_explorers(
+    explorers: Annotated[
+        list[str] | None, typer.Argument(help="SPECs such as linucb:alpha=0.1; melee by default.")
+    ] = None,
+) -> None:
+    """Compile what agents need, and keep it: for a container image, or a machine without waiting.
+
+    The directory is MELEE_CACHE_DIR, or melee/machine-code in the user's cache.
+    """
+    from melee.agent import compile_now
+    from melee.compiled import files, programs
+    from melee.errors import DataError, InputError
+
+    if programs.mode() == "never":
+        raise InputError("MELEE_COMPILE or NUMBA_DISABLE_JIT forbids compiling; leave them out")
+    say("compiling; the first time takes some seconds for each explorer")
+    done = compile_now(*(explorers or ["melee"]))
+    missing = [one for one in done if one.path is None]
+    if missing:
+        raise DataError(
+            f"machine code cannot be kept in {files.directory() or 'any place'}; set "
+            f"{files.VARIABLE} to a directory that can be written"
+        )
+    table = Table("explorer", "program", "seconds", box=None)
+    for one in done:
+        table.add_row(one.explorer, one.program, f"{one.seconds:.1f}")
+    out.print(table)
+    out.print(f"kept in {files.directory()}", soft_wrap=True)

@@ -1,0 +1,91 @@
+"""Kernels that are interpreted in another form than they are compiled in: the same bits."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from melee.compiled import kernels
+from melee.explorers import hidden, rescaled, thompson
+from melee.learners import interface, linear
+from melee.learners.ridge import DiagonalRidge, Ridge
+from melee.scaling import Scaling, scale_row, usable
+from melee.states import arrays_of, copy_state
+from tests.forms import compiled
+
+SIZES = pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 31, 64, 70])
+
+
+def random(*shape, seed=0):
+    """Numbers of many sizes, some of them zero, some of those negative zeros."""
+    rng = np.random.default_rng([seed, *shape])
+    values = rng.normal(size=shape) * 10.0 ** rng.integers(-8, 8, size=shape)
+    values[rng.random(shape) < 0.1] = 0.0
+    values[rng.random(shape) < 0.05] = -0.0
+    return values
+
+
+def symmetric(n, seed=0):
+    values = random(n, n, seed=seed)
+    return (values + values.T)[None]
+
+
+def same(function, *args):
+    """Call both forms with arguments of their own; their results and what they overwrite agree."""
+    ours = [copy_state(a) if isinstance(a, tuple | np.ndarray) else a for a in args]
+    theirs = [copy_state(a) if isinstance(a, tuple | np.ndarray) else a for a in args]
+    result, expected = function(*ours), compiled(function)(*theirs)
+    assert result == expected or (result is None and expected is None)
+    for one, other in zip(arrays_of(tuple(ours)), arrays_of(tuple(theirs)), strict=True):
+        assert_array_equal(one.view(np.uint8), other.view(np.uint8))
+
+
+@SIZES
+def test_sums_of_products(n):
+    a, b = random(3, n), random(n, seed=1)
+    same(linear.dot, a[0], b)
+    same(linear.dot_row, a, 1, b)
+    same(linear.dot_rows, a, 1, b, np.zeros(2))
+    same(linear.quadratic_form, symmetric(n), 0, b)
+
+
+@SIZES
+def test_a_step_of_ridge(n):
+    ridge = Ridge.start(2, n, 0.3)
+    for i in range(5):
+        x, error = np.clip(random(n, seed=i), -5, 5), 0.3 * i - 0.5
+        same(interface.correct, ridge, x, 1, error, 1.0 + i)
+        interface.correct(ridge, x, 1, error, 1.0 + i)
+    same(interface.predict_all, ridge, x, 0, np.zeros(2))
+    same(interface.predict_all, DiagonalRidge(ridge.weights, ridge.weights), x, 0, np.zeros(2))
+
+
+@SIZES
+def test_scaling_and_hidden_units(n):
+    scaling = Scaling(np.abs(random(2, n)), 5.0, 0.7)
+    x = np.zeros(n + 1)
+    same(scale_row, scaling, random(n), x)
+    scale_row(scaling, random(n), x)
+    same(hidden.widen, hidden.Units.draw(n, 9), x, np.zeros(n + 10))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e101, 1.0])
+def test_what_can_be_used(bad):
+    raw = random(6)
+    raw[3] = bad
+    same(usable, raw)
+
+
+@SIZES
+def test_sorting_and_copying(n):
+    same(thompson.sort, random(n + 2) + 0.0, n)  # zeros of either sign are equal
+    same(rescaled.copy_bytes, np.arange(n, dtype=np.uint8), np.zeros(n, np.uint8))
+
+
+def test_every_other_form_is_tested_here():
+    others = {
+        form.__name__
+        for called, form in kernels.KERNELS.items()
+        if called is not form and called not in kernels.IMPLEMENTATIONS
+    }
+    sums = {"dot", "dot_row", "dot_rows", "quadratic_form", "ridge_correct"}
+    assert others == sums | {"scale_row", "widen", "usable", "sort", "copy_bytes"}
