@@ -28,12 +28,16 @@ from melee.explorers.melee import (
     Network,
     exponents,
 )
+from melee.extras import needed
 from melee.loop import learn_row
 from melee.meta.episodes import episode, play_rows, start
 from melee.preparation import Prepared
 from melee.rng import ACT, generator, start_round, stream
 from melee.scaling import scale_row
 from melee.states import copy_state
+
+with needed("training a policy", "bench"):
+    from scipy.optimize import minimize
 
 N_TRIED = 4
 TEMPERATURE = 0.05
@@ -134,8 +138,6 @@ def _relative(tried: Tried) -> Floats:
 
 
 def _fit(tried: Tried, network: Network, hold: float) -> Network:
-    from scipy.optimize import minimize
-
     values, start_from = _relative(tried), pack(network)
 
     def loss(weights: Floats) -> tuple[float, Floats]:
