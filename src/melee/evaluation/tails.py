@@ -1,6 +1,6 @@
 """Chances of extremes: tails of the normal, Poisson, chi-square, Kolmogorov and Student's t.
 
-What checks and intervals compare with, for single numbers, to twelve digits or more. Series and
+What checks and intervals compare with, for single numbers, to about twelve digits. Series and
 continued fractions are those of Press et al., "Numerical Recipes", 6.2 and 6.4; what stands before
 them is computed by Loader's saddle points (2000), which stay exact where counts are large.
 """
