@@ -20,6 +20,10 @@ class DataError(MeleeError, ValueError):
     """A file, a dataset or a reply from a server cannot be used."""
 
 
+class MissingPackageError(MeleeError, ImportError):
+    """A package that is not installed; the sentence names the extra that brings it."""
+
+
 class MeleeWarning(UserWarning):
     """Something that works, and that a user should know of."""
 

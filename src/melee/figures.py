@@ -7,6 +7,7 @@ import numpy as np
 
 from melee.arrays import Floats
 from melee.errors import InputError
+from melee.extras import needed
 
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"]
 """Okabe and Ito's palette: told apart by everyone, in print too."""
@@ -16,6 +17,8 @@ def check_path(path: Path) -> Path:
     """The path, if a figure can be written there; asked before any work is done for it."""
     if path.suffix.lower() not in (".png", ".svg"):
         raise InputError(f"cannot draw {path}: figures end in .png or .svg; rename it")
+    with needed("drawing figures", "bench"):
+        import matplotlib as mpl  # noqa: F401 - to ask before the work
     if not path.parent.is_dir():
         raise InputError(f"cannot draw {path}: there is no directory {path.parent}; make it first")
     return path
@@ -23,8 +26,9 @@ def check_path(path: Path) -> Path:
 
 def learning_curves(curves: Mapping[str, Floats], path: Path, *, title: str) -> None:
     """Draw the mean reward up to each round, one line per name, on a logarithmic axis."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    with needed("drawing figures", "bench"):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.0, 4.2), layout="constrained")
     FigureCanvasAgg(figure)

@@ -187,7 +187,7 @@ def test_bad_input_gets_a_sentence_and_makes_no_directory(suite, tmp_path, monke
             call(*bench_arguments(suite, out, *arguments))
         assert not out.exists()
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MeleeError, match="install melee"):
+    with pytest.raises(MeleeError, match=r"melee-bandits\[dask\]"):
         call(*bench_arguments(suite, out, "--engine", "dask"))
     for command in ["results", "compare", "report"]:
         with pytest.raises(MeleeError, match="there is no such directory; melee bench --out"):

@@ -18,7 +18,13 @@ from melee.benchmark.engines import DaskEngine, LocalEngine, engine
 from melee.benchmark.run import load_results, make_plan, pending, run
 from melee.benchmark.store import Store
 from melee.benchmark.work import Times, play_group, run_group
-from melee.errors import DataError, InputError, MeleeError, UnknownNameError
+from melee.errors import (
+    DataError,
+    InputError,
+    MeleeError,
+    MissingPackageError,
+    UnknownNameError,
+)
 from tests.benchmark import made
 from tests.benchmark.made import (
     SPECS,
@@ -203,8 +209,16 @@ def test_names_and_options_of_engines_are_checked(suite):
 def test_without_the_package_dask_is_refused_with_a_sentence(suite, monkeypatch):
     _, plan = groups_of(suite)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InputError, match=r"install melee\[dask\], or use --engine local"):
+    with pytest.raises(MissingPackageError, match=r"--engine dask needs distributed.*\[dask\]"):
         engine("dask", workers=1, plan=plan)
+
+
+def test_a_package_that_a_worker_lacks_is_asked_for_and_no_failure_of_its_cells(suite, monkeypatch):
+    group = groups_of(suite)[0][0]
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for play in (lambda: list(play_group(group, Times())), lambda: run_group(group)):
+        with pytest.raises(MissingPackageError, match=r"needs pandas.*melee-bandits\[tables\]"):
+            play()
 
 
 # Dask, as a real cluster.

@@ -21,6 +21,7 @@ from melee.benchmark.cells import Plan, code_version
 from melee.benchmark.store import Record
 from melee.benchmark.work import ATTEMPTS, Group, Outcome, Times, play_group, run_group, warm_up
 from melee.errors import DataError, InputError, MeleeError, unknown
+from melee.extras import needed
 from melee.learners.ridge import MAX_EXACT_FEATURES
 
 PAUSE = 0.01
@@ -271,13 +272,8 @@ class DaskEngine:
     """
 
     def __init__(self, workers: int, scheduler: str | None = None) -> None:
-        try:
+        with needed("--engine dask", "dask"):
             import distributed
-        except ImportError:
-            raise InputError(
-                "--engine dask needs the package distributed, which is not installed; "
-                "install melee[dask], or use --engine local"
-            ) from None
         self.workers, self.scheduler = workers, scheduler
         self.times, self.starting = Times(), 0.0
         self._dask: Any = distributed

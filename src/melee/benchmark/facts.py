@@ -15,7 +15,8 @@ from typing import Any
 from melee.benchmark.cells import Dataset, source_hash
 from melee.benchmark.files import read_checked, write_checked
 from melee.datasets import Entry
-from melee.errors import DataError, MeleeError
+from melee.errors import DataError, MeleeError, MissingPackageError
+from melee.extras import needed
 from melee.preparation import N_LABELLED
 
 
@@ -47,6 +48,8 @@ class Facts:
             return _described(entry, *self.known[token])
         try:
             task = entry.load()
+        except MissingPackageError:  # it is not the dataset's fault
+            raise
         except MeleeError as error:
             return Dataset(entry.name, entry.family, "", 0, 0, 0, str(error))
         facts: list[Any] = [task.content_hash, task.n_rows, task.n_features, task.n_actions]
@@ -78,7 +81,8 @@ def _token(suite: str, entry: Entry) -> str:
         origin = [_state_of(directory / entry.source), entry.name]
         origin += [_state_of(manifest)] if manifest.exists() else []
     else:
-        origin = [suite, entry.name, metadata.version("scikit-learn")]
+        with needed(f"suite {suite}", "bench"):
+            origin = [suite, entry.name, metadata.version("scikit-learn")]
     if not origin:
         return ""
     return hashlib.sha256(json.dumps([origin, _reader()]).encode()).hexdigest()
@@ -96,4 +100,6 @@ def _state_of(path: Path) -> list[Any]:
 @functools.cache
 def _reader() -> list[str]:
     """The versions of what reads datasets."""
-    return [source_hash("datasets", "task"), metadata.version("pandas"), metadata.version("numpy")]
+    with needed("reading datasets", "tables"):
+        versions = [metadata.version(package) for package in ("pandas", "numpy")]
+    return [source_hash("datasets", "task"), *versions]

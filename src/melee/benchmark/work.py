@@ -11,8 +11,9 @@ import numpy as np
 from melee.benchmark.cells import Cell, cell_key, code_version, exploration_seed
 from melee.benchmark.store import Record
 from melee.datasets import Suite, load_suite
-from melee.errors import DataError, InputError, MeleeError
+from melee.errors import DataError, InputError, MeleeError, MissingPackageError
 from melee.explorers import parse
+from melee.extras import needed
 from melee.loop import simulate
 from melee.preparation import Prepared, prepare
 from melee.task import Task
@@ -70,6 +71,8 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
         task = _suite(group.suite).entry(group.dataset).load()
         if task.content_hash != group.content_hash:
             raise DataError(f"dataset {group.dataset}: it changed while the benchmark was running")
+    except MissingPackageError:  # not a result: with the package there will be one
+        raise
     except Exception as error:
         yield from (Record.failure(cell.key, _reason(error)) for cell in group.cells)
         return
@@ -150,7 +153,8 @@ def warm_up(explorers: Iterable[str], wide: bool) -> None:
 
     With `wide`, also what they need above 150 features, so that no cell pays for a compilation.
     """
-    import pandas as pd  # noqa: F401 - what reading a dataset imports
+    with needed("reading datasets", "tables"):
+        import pandas as pd  # noqa: F401 - what it imports
 
     for explorer in explorers:
         for width in [1, 76] if wide else [1]:

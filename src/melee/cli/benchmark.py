@@ -27,7 +27,14 @@ def demo(
     seeds: Annotated[int, typer.Option(min=1, help="Runs per dataset, each in another order.")] = 3,
 ) -> None:
     """Compare all explorers on the datasets that come with scikit-learn, and write a report."""
+    from importlib import import_module
+
     from melee.explorers import EXPLORERS
+    from melee.extras import needed
+
+    with needed("melee demo", "bench"):  # all that it will need, before the work begins
+        for package in ("sklearn", "pandas", "scipy", "matplotlib"):
+            import_module(package)
 
     _bench("bundled", list(EXPLORERS), seeds, directory)
     _show_means(directory)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from melee.errors import DataError
+from melee.extras import needed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +114,8 @@ def _unquote(value: str) -> str:
 
 def _plain_columns(rows: list[Line], attributes: list[Attribute], source: str) -> list[Any]:
     """Dense rows without quotes, which is most files: pandas parses them at C speed."""
-    import pandas as pd
+    with needed("reading ARFF", "tables"):
+        import pandas as pd
 
     for number, line in rows:
         if line.count(",") + 1 != len(attributes):
@@ -212,7 +214,8 @@ def _ragged(source: str, number: int, found: int, expected: int) -> DataError:
 
 
 def _frame(columns: list[Any], attributes: list[Attribute]) -> "pd.DataFrame":
-    import pandas as pd
+    with needed("reading ARFF", "tables"):
+        import pandas as pd
 
     def typed(values: Any, attribute: Attribute) -> Any:
         if attribute.numeric:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from melee.arrays import Floats
 from melee.errors import DataError
+from melee.extras import needed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +79,8 @@ def encode(frame: "pd.DataFrame", *, source: str) -> Encoding:
 
 def as_numbers(column: "pd.Series[Any]", name: str, *, source: str) -> Floats | None:
     """The column as floats with NaN where values are missing, or None if it holds no numbers."""
-    import pandas as pd
+    with needed("reading tables", "tables"):
+        import pandas as pd
 
     kind = column.dtype
     if pd.api.types.is_object_dtype(kind):
@@ -127,7 +129,8 @@ def _counts_rows(name: str, numbers: Floats) -> bool:
 
 
 def _add_levels(encoding: Encoding, name: str, column: "pd.Series[Any]") -> None:
-    import pandas as pd
+    with needed("reading tables", "tables"):
+        import pandas as pd
 
     codes, found = pd.factorize(column, sort=False)
     levels = np.array([str(level) for level in found], dtype=object)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from melee.datasets.arff import read_arff
 from melee.errors import DataError
+from melee.extras import needed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +80,8 @@ def _open_text(path: Path) -> TextIO:
 
 
 def _read_csv(path: Path, separator: str) -> "pd.DataFrame":
-    import pandas as pd
+    with needed("reading CSV", "tables"):
+        import pandas as pd
 
     with _open_text(path) as file:
         head = [row for _, row in zip(range(2), _rows(file, separator), strict=False)]
@@ -132,8 +134,9 @@ def _ragged(path: Path, separator: str, otherwise: str = "rows differ in length"
 
 
 def _read_parquet(path: Path) -> "pd.DataFrame":
-    import pandas as pd
-    import pyarrow as pa
+    with needed("reading Parquet", "tables"):
+        import pandas as pd
+        import pyarrow as pa
 
     try:
         frame = pd.read_parquet(path, engine="pyarrow")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from melee.datasets.suites import Suite
-from melee.errors import MeleeError
+from melee.errors import MeleeError, MissingPackageError
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ def describe(suite: Suite) -> list[Listing]:
             try:
                 task = entry.load()
                 n_rows, n_columns, n_actions = task.n_rows, task.n_features, task.n_actions
+            except MissingPackageError:  # it is the same for all others
+                raise
             except MeleeError as error:
                 problem = str(error)
         rows.append(

@@ -18,6 +18,7 @@ from urllib.error import HTTPError, URLError
 
 from melee.datasets.tables import table_to_task
 from melee.errors import DataError, InputError
+from melee.extras import needed
 from melee.task import Task
 
 if TYPE_CHECKING:
@@ -154,8 +155,10 @@ def _check_rows(data_id: int, found: int, expected: int | None) -> None:
 
 def _download(data_id: int) -> tuple["pd.DataFrame", dict[str, Any]]:
     """The dataset's columns as OpenML has them now, and what it says about them."""
-    import pandas as pd
-    from sklearn.datasets import fetch_openml
+    with needed("fetching from OpenML", "bench"):
+        import pandas as pd
+        import pyarrow as pa  # noqa: F401 - what keeps the rows
+        from sklearn.datasets import fetch_openml
 
     # A directory of its own: a download cut short leaves nothing that a later one would trust.
     with (
@@ -262,7 +265,8 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 def _portable(frame: "pd.DataFrame") -> "pd.DataFrame":
     """The frame with levels as text: Parquet stores one type per column."""
-    import pandas as pd
+    with needed("fetching from OpenML", "bench"):
+        import pandas as pd
 
     columns = {
         name: column.cat.rename_categories([str(level) for level in column.cat.categories])
@@ -283,8 +287,6 @@ def _sidecar(directory: Path, data_id: int) -> Stored:
 
 def _load(directory: Path, data_id: int) -> tuple[Stored, "pd.DataFrame"]:
     """The stored copy, whose bytes are what was written; FileNotFoundError if there is none."""
-    import pandas as pd
-
     stored = _sidecar(directory, data_id)
     path = directory / f"{data_id}.parquet"
     content = path.read_bytes()
@@ -293,6 +295,9 @@ def _load(directory: Path, data_id: int) -> tuple[Stored, "pd.DataFrame"]:
             f"{path.name} has {len(content)} bytes that do not match their checksum "
             f"({stored.bytes} were written)"
         )
+    with needed("reading Parquet", "tables"):
+        import pandas as pd
+        import pyarrow as pa  # noqa: F401 - through pandas
     frame = pd.read_parquet(io.BytesIO(content), engine="pyarrow")
     if frame.shape != (stored.rows, stored.columns + 1) or stored.target not in frame.columns:
         raise DataError(f"{data_id}.json does not describe the rows in {path.name}")

@@ -16,6 +16,7 @@ from melee.datasets import openml
 from melee.datasets.files import READABLE, stem
 from melee.datasets.tables import read_table, table_to_task
 from melee.errors import DataError, UnknownNameError, unknown
+from melee.extras import needed
 from melee.task import Task
 
 BUNDLED = {"iris": 150, "wine": 178, "breast_cancer": 569, "digits": 1797}
@@ -167,7 +168,11 @@ def _bundled() -> Iterator[Entry]:
 
 
 def _load_bundled(name: str) -> Task:
-    import sklearn.datasets
+    with needed(f"dataset {name}", "bench"):
+        import sklearn.datasets
+
+        # isort: split
+        import pandas as pd  # noqa: F401 - else scikit-learn asks for it, in its own words
 
     bunch = getattr(sklearn.datasets, f"load_{name}")(as_frame=True)
     frame = bunch.data.assign(target=[str(bunch.target_names[label]) for label in bunch.target])

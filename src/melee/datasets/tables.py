@@ -11,6 +11,7 @@ import numpy as np
 from melee.datasets.encoding import Encoding, as_numbers, encode, listed
 from melee.datasets.files import read_frame, stem
 from melee.errors import DataError
+from melee.extras import needed
 from melee.task import Task
 
 if TYPE_CHECKING:
@@ -150,7 +151,8 @@ def _without(
     frame: "pd.DataFrame", drop: Sequence[str], source: str
 ) -> tuple["pd.DataFrame", list[str]]:
     """The frame without the columns to drop, and the note that says so."""
-    import pandas as pd
+    with needed("reading tables", "tables"):
+        import pandas as pd
 
     frame = frame.set_axis(pd.Index([str(c) for c in frame.columns]), axis="columns")
     wrong = [c for c in drop if c not in frame.columns]
@@ -166,7 +168,8 @@ def _without(
 
 def _classes(column: "pd.Series[Any]", target: str, source: str) -> tuple[list[str], Any]:
     """The class names, numbers in numeric order before text, and each row's index (-1: none)."""
-    import pandas as pd
+    with needed("reading tables", "tables"):
+        import pandas as pd
 
     codes, found = pd.factorize(column, sort=False)
     names = [_label(value) for value in found]

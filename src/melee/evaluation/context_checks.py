@@ -1,15 +1,16 @@
 """Checks of a log's contexts: values, scales, levels, and whether they change with time."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from melee.arrays import Floats, Ints
 from melee.contexts import Context
 from melee.evaluation.findings import LEVEL, Fault, listed
+from melee.evaluation.tails import chi_square_tail, kolmogorov_tail
 from melee.task import LARGEST
 
 SCALES = 1e6
@@ -254,7 +255,7 @@ def _numbers_shift(column: Column, n: int) -> tuple[float, float]:
     below = [np.searchsorted(np.sort(x), every, "right") / len(x) for x in (first, second)]
     distance = float(np.abs(below[0] - below[1]).max())
     pairs = len(first) * len(second) / (len(first) + len(second))
-    return distance, float(special.kolmogorov(distance * np.sqrt(pairs)))
+    return distance, kolmogorov_tail(distance * math.sqrt(pairs))
 
 
 def _levels_shift(column: Column, n: int) -> tuple[float, float]:
@@ -280,7 +281,7 @@ def _levels_shift(column: Column, n: int) -> tuple[float, float]:
     chi_square = ((table - expected) ** 2 / expected).sum()
     shares = table / table.sum(axis=1, keepdims=True)
     distance = 0.5 * float(np.abs(shares[0] - shares[1]).sum())
-    return distance, float(special.chdtrc(table.shape[1] - 1, chi_square))
+    return distance, chi_square_tail(float(chi_square), table.shape[1] - 1)
 
 
 def _thinned(values: Floats) -> Floats:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
 
 from melee.arrays import Floats
 from melee.evaluation import context_checks
@@ -18,6 +17,7 @@ from melee.evaluation.estimates import mean_interval, typical_weight
 from melee.evaluation.findings import LEVEL, Fault, Finding, count_p_value, listed
 from melee.evaluation.log import MIN_ROUNDS, SMALLEST, pmf_fault
 from melee.evaluation.support import MIN_EFFECTIVE
+from melee.evaluation.tails import normal_tail, poisson_at_least
 
 if TYPE_CHECKING:
     from melee.history import History, Round
@@ -310,7 +310,7 @@ def _halves(values: Floats) -> tuple[tuple[float, float], float]:
     error = np.sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second))
     if error <= 1e-12:
         return means, 1.0 if abs(means[0] - means[1]) <= 1e-12 else 0.0
-    return means, float(2.0 * special.ndtr(-abs(means[0] - means[1]) / error))
+    return means, 2.0 * normal_tail(abs(means[0] - means[1]) / error)
 
 
 def _duplicates(log: _Log) -> Iterator[Fault]:
@@ -338,7 +338,7 @@ def _duplicates(log: _Log) -> Iterator[Fault]:
     # Rounds without ids: equal neighbours count if rounds further apart are equal less often.
     equal = [_n_equal(log.rounds, lag) for lag in (1, *range(11, 21))]
     expected = (sum(equal[1:]) + 0.1) / 10
-    if equal[0] and special.pdtrc(equal[0] - 1, expected) < LEVEL:
+    if equal[0] and poisson_at_least(equal[0], expected) < LEVEL:
         yield Fault(
             "warning",
             f"{equal[0]:,} rounds repeat the one before to the last digit",

@@ -33,9 +33,9 @@ simulation.
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from melee.arrays import Floats
+from melee.evaluation.tails import t_quantile
 
 
 class Estimate(NamedTuple):
@@ -153,8 +153,7 @@ def t_interval(values: Floats, confidence: float) -> tuple[float, float]:
     mean = float(values.mean())
     if n < 2:
         return -np.inf, np.inf
-    t = special.stdtrit(n - 1, 0.5 + 0.5 * confidence)
-    reach = float(t * values.std(ddof=1) / np.sqrt(n))
+    reach = float(t_quantile(n - 1, confidence) * values.std(ddof=1) / np.sqrt(n))
     return mean - reach, mean + reach
 
 

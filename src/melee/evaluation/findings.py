@@ -1,9 +1,9 @@
 """What the checks of a log share: findings, and how unlikely chance makes a count."""
 
+import math
 from typing import Literal, NamedTuple, TypeAlias
 
-import numpy as np
-from scipy import special
+from melee.evaluation.tails import normal_tail, poisson_at_least, poisson_at_most
 
 Level: TypeAlias = Literal["ok", "warning", "error"]
 
@@ -34,12 +34,11 @@ def count_p_value(count: float, expected: float, variance: float) -> float:
     Normal, or Poisson where so few are expected that counts are skewed.
     """
     if variance >= 10.0:
-        return float(2.0 * special.ndtr(-abs(count - expected) / np.sqrt(variance)))
+        return 2.0 * normal_tail(abs(count - expected) / math.sqrt(variance))
     if expected <= 0.0:
         return 0.0 if count > 0 else 1.0
-    at_most = special.pdtr(count, expected)
-    at_least = special.pdtrc(count - 1.0, expected) if count > 0 else 1.0
-    return float(min(1.0, 2.0 * min(at_most, at_least)))
+    at_most, at_least = poisson_at_most(count, expected), poisson_at_least(count, expected)
+    return min(1.0, 2.0 * min(at_most, at_least))
 
 
 def listed(names: list[str], most: int = 3) -> str:

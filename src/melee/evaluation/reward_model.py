@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import linalg
 
 from melee.arrays import Floats, Ints
 from melee.contexts import Context
@@ -113,8 +112,6 @@ def cross_fitted(X: Floats, actions: Ints, rewards: Floats, n_actions: int, fold
         for action in range(n_actions):
             rows = train & of_action[action]
             A = X[rows]
-            weights = linalg.solve(
-                penalty + A.T @ A, A.T @ (rewards[rows] - mean), assume_a="pos", check_finite=False
-            )
+            weights = np.linalg.solve(penalty + A.T @ A, A.T @ (rewards[rows] - mean))
             q[test, action] = mean + X[test] @ weights
     return np.clip(q, 0.0, 1.0)

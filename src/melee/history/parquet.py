@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from melee.errors import DataError, InputError
+from melee.extras import needed
 from melee.history.history import History, gather
 from melee.history.jsonl import dumps, from_json, parse, to_json
 
@@ -32,8 +33,9 @@ def read(path: Path, *, strict: bool = True) -> History:
 
 def rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | InputError]]:
     """The rows, numbered from 1; an error where a part of the file cannot be read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    with needed("reading Parquet", "tables"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
     number = 1
     try:
@@ -102,8 +104,9 @@ def _first_line(error: BaseException) -> str:
 
 def content(history: History, *, compress: bool = False) -> bytes:
     """A history as a Parquet file, which compresses in its own way."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    with needed("writing Parquet", "tables"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for one in history:

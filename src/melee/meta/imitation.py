@@ -27,11 +27,15 @@ from melee.explorers.melee import (
     Network,
     exponents,
 )
+from melee.extras import needed
 from melee.loop import act_on
 from melee.meta.episodes import episode, play_rows, start
 from melee.meta.rollouts import play_on
 from melee.rng import generator, stream
 from melee.states import copy_state
+
+with needed("training a policy", "bench"):
+    from scipy.optimize import minimize
 
 N_TRIED = 4
 TEMPERATURE = 0.05
@@ -117,8 +121,6 @@ def _relative(tried: Tried) -> Floats:
 
 
 def _fit(tried: Tried, network: Network, hold: float) -> Network:
-    from scipy.optimize import minimize
-
     values, start_from = _relative(tried), pack(network)
 
     def loss(weights: Floats) -> tuple[float, Floats]:

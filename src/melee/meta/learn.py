@@ -18,7 +18,11 @@ import numpy as np
 
 from melee.arrays import Floats, Ints
 from melee.explorers.melee_paper import N_SHARED, PER_ACTION
+from melee.extras import needed
 from melee.meta.rollouts import Examples
+
+with needed("training a policy", "bench"):
+    from sklearn.linear_model import SGDClassifier
 
 FEATURE_SETS: dict[str, tuple[str, ...]] = {"all": PER_ACTION, "probabilities": ("probability",)}
 """Which features π may use: all, or the paper's ablation, the calibrated probabilities."""
@@ -86,8 +90,6 @@ def value_of(weights: Floats, features: Floats, values: Floats) -> float:
 
 def fit(data: Pairs, setting: Setting, seed: int, rows: Ints | slice = slice(None)) -> Floats:
     """The weights of the policy, for raw features, in the order of the schema."""
-    from sklearn.linear_model import SGDClassifier
-
     features, values = data.features[rows], data.values[rows]
     flat = features.reshape(-1, features.shape[2])
     size = flat.std(axis=0) if setting.scaling == "standardize" else np.ptp(flat, axis=0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from melee.extras import needed
 from melee.figures import COLORS
 from melee.report.values import Curves, ReportData
 
@@ -25,9 +26,10 @@ def figures(data: ReportData) -> dict[str, bytes | None]:
 
     Same data, same bytes: the files carry no date and no random identifiers.
     """
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    with needed("drawing figures", "bench"):
+        import matplotlib
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
 
     some = data.n_complete > 0
     several = some and len(data.explorers) > 1
@@ -249,7 +251,8 @@ def _style(i: int) -> dict[str, Any]:
 
 def _diverging() -> "Colormap":
     """Orange over white to blue, pale enough at the ends for black numbers."""
-    from matplotlib.colors import LinearSegmentedColormap
+    with needed("drawing figures", "bench"):
+        from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("melee", ["#e28e4d", "#ffffff", "#4d9cc9"])
 

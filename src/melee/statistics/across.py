@@ -16,13 +16,16 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
 
 from melee.arrays import Floats, Ints
 from melee.benchmark.results import Results
 from melee.errors import InputError, unknown
+from melee.extras import needed
 from melee.statistics.inputs import check_level, comparable, families, family_means
 from melee.statistics.paired import two_sided
+
+with needed("comparing explorers", "bench"):
+    from scipy import special, stats
 
 
 def relative_rewards(results: Results) -> Floats:

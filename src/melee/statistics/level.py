@@ -4,13 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from melee.arrays import Floats
 from melee.benchmark.results import Results
 from melee.errors import InputError
+from melee.extras import needed
 from melee.statistics.inputs import check_level
 from melee.statistics.matrix import TESTS, check_test, differences_on, p_values, stack
+
+with needed("comparing explorers", "bench"):
+    from scipy import special
 
 
 @dataclass(frozen=True)

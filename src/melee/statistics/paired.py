@@ -16,9 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
 
 from melee.arrays import Floats
+from melee.extras import needed
+
+with needed("comparing explorers", "bench"):
+    from scipy import optimize, special
 
 FEW_DATASETS = 100
 """With fewer, the prior of `moderated_t` is too uncertain to be trusted alone."""
