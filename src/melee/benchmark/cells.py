@@ -23,7 +23,7 @@ A_A_SEED = 1_000_003
 
 _MATTERS = (
     "rng", "compiled", "distributions", "task", "calibration", "policy_optimizers",
-    "scaling", "states", "preparation", "loop", "learners", "explorers",
+    "scaling", "standardizing", "states", "preparation", "loop", "learners", "explorers",
 )  # fmt: skip
 """The modules and packages that decide what a run's rewards are."""
 
