@@ -36,7 +36,7 @@ from tests.benchmark.test_cells import retrain
 def groups_of(suite, specs=("uniform",), **rest):
     plan = make_plan(str(suite), list(specs), **{"n_seeds": 1, "a_a": False} | rest)
     with TemporaryDirectory() as nothing, Store.open(nothing) as store:
-        return [g for g in pending(plan, store) if g.dataset in made.USABLE], plan
+        return [g for g in pending(plan, store) if g.dataset.name in made.USABLE], plan
 
 
 def by_problem(results):

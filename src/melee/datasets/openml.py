@@ -111,7 +111,9 @@ def fetch(
 
     frame, about = _download(data_id)
     _check_rows(data_id, frame.shape[0], expected_rows)
-    task = _to_task(frame, about, name, notes, keep_rows)  # before storing: it refuses unusable data
+    task = _to_task(
+        frame, about, name, notes, keep_rows
+    )  # before storing: it refuses unusable data
     try:
         _store(directory, data_id, frame, about | {"classes": task.n_actions})
     except OSError as error:
