@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from melee import Agent, Task, prepare, read_table, rehearse, simulate
+from melee.arrays import Floats
 from melee.datasets import read_rewards, rectangles, table_to_task
 from melee.errors import InputError, MeleeWarning
 from melee.rehearsal import refusal
@@ -160,7 +161,7 @@ def test_what_an_explorer_says_of_itself_is_a_share_of_rounds():
 
 
 def some_rows(**changes):
-    columns = {
+    columns: dict[str, Floats | Texts] = {
         "age": np.array([31.0, np.nan, 40.0]),
         "city": Texts(np.array([0, 1, -1], np.int32), ("Rome", "Oslo")),
     }
