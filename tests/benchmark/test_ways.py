@@ -139,6 +139,20 @@ def test_rows_are_read_when_an_agent_needs_them_first(tmp_path):
     assert {one.name: one.rows_hash for one in again.datasets} == hashes
 
 
+def test_code_of_agents_that_changed_since_the_plan_is_not_played(tmp_path, monkeypatch):
+    suite = write_suite(tmp_path / "suite")
+
+    class Changing(InlineEngine):
+        def run(self, groups):
+            monkeypatch.setattr(cells, "agent_version", lambda: "another")
+            yield from super().run(groups)
+
+    results = bench(suite, tmp_path / "out", specs=["uniform"], way="both", engine=Changing())
+    assert results.cell("plain", "uniform", 0).problem == ""
+    said = results.cell("plain", "uniform as agent", 0).problem
+    assert "its policy or the agent's code changed while the benchmark was running" in said
+
+
 def test_a_table_that_changed_since_the_plan_is_not_played(tmp_path):
     suite = write_levels(tmp_path / "a", rare=["q", "r"])
     plan = a_plan(suite, way="both")

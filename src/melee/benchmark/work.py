@@ -75,10 +75,10 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
     _check_code(group.code)
     began = time.perf_counter()
     try:
-        planned = group.dataset
-        task = _suite(group.suite).entry(planned.name).load(keep_rows=bool(planned.rows_hash))
-        rows_hash = task.named_rows().content_hash if planned.rows_hash else ""
-        if (task.content_hash, rows_hash) != (planned.content_hash, planned.rows_hash):
+        planned, for_agents = group.dataset, any(split(cell.explorer)[1] for cell in group.cells)
+        task = _suite(group.suite).entry(planned.name).load(keep_rows=for_agents)
+        changed = task.content_hash != planned.content_hash
+        if changed or (for_agents and task.named_rows().content_hash != planned.rows_hash):
             raise DataError(f"dataset {planned.name}: it changed while the benchmark was running")
     except Exception as error:
         yield from (Record.failure(cell.key, _reason(error)) for cell in group.cells)
@@ -99,9 +99,12 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 if own_key != cell.key:
+                    what = "its policy"
+                    if split(cell.explorer)[1]:
+                        what += " or the agent's code"
                     raise DataError(
-                        f"explorer {cell.explorer}: its policy or an agent's code changed while "
-                        "the benchmark was running, or is another one on this machine"
+                        f"explorer {cell.explorer}: {what} changed while the benchmark was "
+                        "running, or is another one on this machine"
                     )
                 if prepared is None or prepared_for != cell.seed:
                     start = time.perf_counter()
