@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from melee.history import History, Round
     from melee.loop import Run, simulate
     from melee.preparation import Prepared, prepare
+    from melee.rehearsal import rehearse
     from melee.task import Task
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "prepare",
     "read_table",
     "rectangles",
+    "rehearse",
     "simulate",
 ]
 
@@ -61,6 +63,7 @@ _HOMES = {
     "melee.bandit": ["Bandit", "Choice"],
     "melee.loop": ["Run", "simulate"],
     "melee.preparation": ["Prepared", "prepare"],
+    "melee.rehearsal": ["rehearse"],
     "melee.task": ["Task"],
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

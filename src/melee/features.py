@@ -29,6 +29,7 @@ from melee.arrays import Floats
 from melee.checks import read_number, read_text, read_whole
 from melee.contexts import Context, Value
 from melee.errors import DataError, InputError
+from melee.standardizing import LIMIT, is_constant, scaled
 
 SETTLED = 256
 """Contexts after which a new column is late, and values after which a mean no longer moves."""
@@ -67,7 +68,7 @@ class Column:
         """A late number in units of its first values; 0 until they are known."""
         if self.count < SETTLED:
             return 0.0
-        return min(max((value - self.mean) / self.size, -5.0), 5.0)
+        return scaled(value, self.mean, 1.0 / self.size, LIMIT)
 
 
 class FeatureMap:
@@ -224,10 +225,10 @@ class FeatureMap:
             self._absent[column.number] = column.mean
         elif column.count == WATCHED:
             size = math.sqrt(column.square / WATCHED)
-            if size > 1e-12 * abs(column.mean):
-                column.size, column.count = size, SETTLED
-            else:
+            if is_constant(size, abs(column.mean)):
                 column.count -= 1  # the same so far: watch on until it varies
+            else:
+                column.size, column.count = size, SETTLED
 
     def _see_missing(self, name: str, column: Column) -> None:
         if column.missing < 0 and column.present < 0:

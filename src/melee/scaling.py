@@ -5,12 +5,43 @@ from typing import NamedTuple
 
 import numpy as np
 
+from melee import standardizing
 from melee.arrays import Floats, Ints
-from melee.compiled import entry, interpreted_as
+from melee.compiled import entry, interpreted_as, kernel
+from melee.standardizing import LIMIT, measure
 from melee.task import LARGEST
 
-LIMIT = 5.0
-"""Scaled values are cut at ±5: thirty rows cannot know the tails of a column."""
+is_constant, scaled = kernel(standardizing.is_constant), kernel(standardizing.scaled)
+
+
+def _standardize_at_once(rows: Floats, n: int, plain: float, shift_scale: Floats) -> None:
+    seen = rows[:n]
+    mean = np.add.accumulate(seen / n, axis=0)[-1] + 0.0  # a sum with its terms in order
+    size = np.sqrt(np.add.accumulate((seen - mean) ** 2 / n, axis=0)[-1])
+    constant = is_constant(size, np.abs(seen).max(axis=0))
+    shift_scale[0] = np.where(constant, seen[0], mean)
+    shift_scale[1] = np.where(constant, plain, 1.0 / np.where(constant, 1.0, size))
+
+
+@interpreted_as(_standardize_at_once)
+def standardize(rows: Floats, n: int, plain: float, shift_scale: Floats) -> None:
+    """Find the scale in which the first n rows have mean 0 and variance 1: `measure` for kernels.
+
+    A column that is constant in these rows is shifted to 0 and scaled by `plain`. Overwrites
+    shift_scale (2, d).
+    """
+    for j in range(rows.shape[1]):
+        mean = largest = 0.0
+        for i in range(n):
+            mean += rows[i, j] / n
+            largest = max(largest, abs(rows[i, j]))
+        variance = 0.0
+        for i in range(n):
+            variance += (rows[i, j] - mean) ** 2 / n
+        size = np.sqrt(variance)
+        constant = is_constant(size, largest)
+        shift_scale[0, j] = rows[0, j] if constant else mean
+        shift_scale[1, j] = plain if constant else 1.0 / size
 
 
 class Scaling(NamedTuple):
@@ -31,14 +62,7 @@ class Scaling(NamedTuple):
 
         A column that is constant in these rows is only shifted.
         """
-        if method == "standardize":
-            shift, size = contexts.mean(axis=0), contexts.std(axis=0)
-        else:
-            shift, size = contexts.min(axis=0), np.ptp(contexts, axis=0)
-        # Rounding leaves a constant column with a tiny spread that must not blow it up.
-        constant = size <= 1e-12 * np.abs(contexts).max(axis=0)
-        shift = np.where(constant, contexts[0], shift)
-        scale = 1.0 / np.where(constant, 1.0, size)
+        shift, scale, _ = measure(contexts, method)
         return cls(np.array([shift, scale]), LIMIT, 1.0 / math.sqrt(contexts.shape[1]))
 
 
@@ -53,8 +77,7 @@ def scale_row(scaling: Scaling, raw: Floats, x: Floats) -> None:
     """Overwrite x with the scaled features and a 1 at the end."""
     table = scaling.shift_scale
     for i in range(raw.shape[0]):
-        scaled = (raw[i] - table[0, i]) * table[1, i]
-        x[i] = min(max(scaled, -scaling.limit), scaling.limit) * scaling.factor
+        x[i] = scaled(raw[i], table[0, i], table[1, i], scaling.limit) * scaling.factor
     x[raw.shape[0]] = 1.0
 
 

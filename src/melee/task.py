@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from melee.arrays import Floats
 from melee.errors import InputError
+from melee.rows import Rows
 
 LARGEST = 1e100
 """Contexts beyond this are refused: their squares would overflow."""
@@ -37,6 +38,9 @@ class Task:
         Where the rows come from, in one line.
     notes
         What was done to the source on the way (columns left out, levels folded, values filled).
+    rows
+        The rows as they were before they became numbers, which is how an agent meets them (see
+        `rehearse`); None where they were not kept.
 
     Examples
     --------
@@ -52,6 +56,7 @@ class Task:
     action_names: tuple[str, ...] = ()
     provenance: str = "given as arrays"
     notes: tuple[str, ...] = field(default=())
+    rows: Rows | None = None
 
     def __init__(
         self,
@@ -63,6 +68,7 @@ class Task:
         action_names: Sequence[str] = (),
         provenance: str = "given as arrays",
         notes: Sequence[str] = (),
+        rows: Rows | None = None,
     ) -> None:
         x = _matrix(name, "contexts", contexts)
         r = _matrix(name, "rewards", rewards)
@@ -87,6 +93,10 @@ class Task:
                 f"task {name}: rewards run from {r.min():g} to {r.max():g}; "
                 "scale them into [0, 1] first"
             )
+        if rows is not None and len(rows) != x.shape[0]:
+            raise InputError(
+                f"task {name}: there are {len(rows)} rows for {x.shape[0]} contexts; give one each"
+            )
         columns = tuple(feature_names) or tuple(f"x{i}" for i in range(x.shape[1]))
         actions = tuple(action_names) or tuple(str(a) for a in range(r.shape[1]))
         for what, names, expected in [
@@ -98,7 +108,7 @@ class Task:
                     f"task {name}: {len(names)} {what} for {expected} columns; give one each"
                 )
         x.flags.writeable = r.flags.writeable = False
-        values = (name, x, r, columns, actions, provenance, tuple(notes))
+        values = (name, x, r, columns, actions, provenance, tuple(notes), rows)
         for attribute, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, attribute, value)
 
@@ -150,6 +160,15 @@ class Task:
             digest.update(repr(array.shape).encode())
             digest.update(np.ascontiguousarray(array, dtype="<f8").data)
         return digest.hexdigest()
+
+    def named_rows(self) -> Rows:
+        """The rows that were kept, or else the numbers under the names of their features."""
+        if self.rows is not None:
+            return self.rows
+        names = self.feature_names
+        if len(set(names)) < len(names):
+            names = tuple(f"x{i}" for i in range(len(names)))
+        return Rows.of_numbers(names, self.contexts)
 
     @property
     def number(self) -> int:

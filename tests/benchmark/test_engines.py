@@ -42,7 +42,7 @@ from tests.benchmark.test_cells import retrain
 def groups_of(suite, specs=("uniform",), **rest):
     plan = make_plan(str(suite), list(specs), **{"n_seeds": 1, "a_a": False} | rest)
     with TemporaryDirectory() as nothing, Store.open(nothing) as store:
-        return [g for g in pending(plan, store) if g.dataset in made.USABLE], plan
+        return [g for g in pending(plan, store) if g.dataset.name in made.USABLE], plan
 
 
 def by_problem(results):
@@ -176,7 +176,7 @@ def test_a_dataset_that_changes_meanwhile_is_not_played(tmp_path):
     groups, _ = groups_of(suite, n_seeds=2)
     write_table(suite / "plain.csv", 91, seed=7)
     (suite / "three.csv").unlink()
-    found = {g.dataset: list(play_group(g, Times())) for g in groups}
+    found = {g.dataset.name: list(play_group(g, Times())) for g in groups}
     assert all("it changed while" in record.problem for record in found["plain"])
     assert all("'three'" in record.problem for record in found["three"])
     assert all(not record.problem for record in found["graded"])

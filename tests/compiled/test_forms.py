@@ -8,7 +8,7 @@ from melee.compiled import kernels
 from melee.explorers import hidden, rescaled, thompson
 from melee.learners import interface, linear
 from melee.learners.ridge import DiagonalRidge, Ridge
-from melee.scaling import Scaling, scale_row, usable
+from melee.scaling import Scaling, scale_row, standardize, usable
 from melee.states import arrays_of, copy_state
 from tests.forms import compiled
 
@@ -68,6 +68,13 @@ def test_scaling_and_hidden_units(n):
     same(hidden.widen, hidden.Units.draw(n, 9), x, np.zeros(n + 10))
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 16, 40])
+def test_standardizing(n):
+    rows = random(40, 6)
+    rows[:, 2], rows[:, 3] = 0.1, 1e9 + 1e-7 * rows[:, 3]
+    same(standardize, rows, n, 0.5, np.zeros((2, 6)))
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e101, 1.0])
 def test_what_can_be_used(bad):
     raw = random(6)
@@ -88,4 +95,4 @@ def test_every_other_form_is_tested_here():
         if called is not form and called not in kernels.IMPLEMENTATIONS
     }
     sums = {"dot", "dot_row", "dot_rows", "quadratic_form", "ridge_correct"}
-    assert others == sums | {"scale_row", "widen", "usable", "sort", "copy_bytes"}
+    assert others == sums | {"scale_row", "widen", "standardize", "usable", "sort", "copy_bytes"}

@@ -11,7 +11,7 @@ from scipy import stats
 
 from melee.evaluation import Finding, examine
 from melee.evaluation.findings import count_p_value
-from melee.history import History, Problem, Round
+from melee.history import History, Round, SkippedRow
 from tests.evaluation.worlds import ACTIONS, clean_log
 
 
@@ -69,7 +69,7 @@ def swapped_in_turns():
 
 def with_problems(n):
     history = clean_log()
-    history.problems = [Problem(7 + i, "the action is missing") for i in range(n)]
+    history.problems = [SkippedRow(7 + i, "the action is missing") for i in range(n)]
     return history
 
 

@@ -1,10 +1,11 @@
 """Cells: what is to be run, and the key under which its result is kept.
 
 A cell is dataset × explorer × seed. Its key is a hash of all that decides the result: the
-dataset's content, the explorer's full configuration (a trained policy by its checksum), the
-preparation, the seeds, and the code. Change any of them and the key is another one, so results
-of different code, data or parameters can never mix. The driver computes keys for its plan, and
-the process that plays a cell computes its key again from what it has at hand.
+dataset's content (an agent's: its rows too), the explorer's full configuration (a trained policy by
+its checksum), the way it is played, the preparation, the seeds, and the code. Change any of them
+and the key is another one, so results of different code, data or parameters can never mix. The
+driver computes keys for its plan, and the process that plays a cell computes its key again from
+what it has at hand.
 """
 
 import ast
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from melee.benchmark.ways import split
+from melee.explorers import parse
 from melee.preparation import N_LABELLED
 
 A_A_SEED = 1_000_003
@@ -23,15 +26,26 @@ A_A_SEED = 1_000_003
 
 _MATTERS = (
     "rng", "compiled", "distributions", "task", "calibration", "policy_optimizers",
-    "scaling", "states", "preparation", "loop", "learners", "explorers",
+    "scaling", "standardizing", "states", "preparation", "loop", "learners", "explorers",
 )  # fmt: skip
 """The modules and packages that decide what a run's rewards are."""
+
+_MATTERS_TO_AGENTS = (
+    "agent", "rehearsal", "rows", "contexts", "features", "growth", "labels", "checks",
+)  # fmt: skip
+"""Those that decide it for an agent, beyond these."""
 
 
 @functools.cache
 def code_version() -> str:
     """A hash of the code that matters to results; comments and docstrings do not."""
     return source_hash(*_MATTERS)
+
+
+@functools.cache
+def agent_version() -> str:
+    """A hash of the code that matters to the results of agents alone."""
+    return source_hash(*_MATTERS_TO_AGENTS)
 
 
 def source_hash(*names: str) -> str:
@@ -63,7 +77,10 @@ def _without_docstrings(source: str) -> ast.Module:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset of the plan, as far as the driver knows it; a problem if it cannot be used."""
+    """A dataset of the plan, as far as the driver knows it; a problem if it cannot be used.
+
+    The hash of its rows, as they were read, is known where agents are to play them.
+    """
 
     name: str
     family: str
@@ -72,11 +89,18 @@ class Dataset:
     n_features: int
     n_actions: int
     problem: str = ""
+    rows_hash: str = ""
+
+    def content(self, as_agent: bool) -> str:
+        """What is played, numbers or an agent's rows; the problem where it cannot be read."""
+        if not self.content_hash:
+            return self.problem
+        return f"{self.content_hash} {self.rows_hash}" if as_agent else self.content_hash
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One run to make: explorers by their SPEC; replicate 1 is the second run of an A/A check."""
+    """One run to make: explorers by their label; replicate 1 is the second run of an A/A check."""
 
     dataset: str
     explorer: str
@@ -85,12 +109,19 @@ class Cell:
     key: str
 
 
+def identity(label: str) -> str:
+    """A text that differs whenever decisions may; an agent's depend on an agent's code too."""
+    spec, as_agent = split(label)
+    known = parse(spec).identity
+    return f"{known} as agent {agent_version()}" if as_agent else known
+
+
 def cell_key(
-    content_hash: str, identity: str, seed: int, replicate: int, max_rounds: int | None, code: str
+    content: str, identity: str, seed: int, replicate: int, max_rounds: int | None, code: str
 ) -> str:
-    """The key of a cell: a dataset's content, an explorer's identity, and how it is played."""
+    """The key of a cell: what is played, an explorer's identity, and how it is played."""
     parts = {
-        "dataset": content_hash,
+        "dataset": content,
         "explorer": identity,
         "n_labelled": N_LABELLED,
         "max_rounds": max_rounds,
@@ -117,12 +148,14 @@ class Plan:
     datasets
         In the suite's order, unusable ones included.
     explorers, identities
-        SPECs, and what tells their decisions apart: every setting, a trained policy's checksum.
+        Labels, and what tells their decisions apart: every setting, a trained policy's checksum.
     seeds, max_rounds, a_a
         The seeds, the most rounds of a run, and whether every cell is run a second time under
         another seed of its exploration.
     code
         The code's version when the plan was made.
+    left_out
+        Labels that were asked for and cannot be played, with the reason.
     """
 
     suite: str
@@ -133,6 +166,7 @@ class Plan:
     max_rounds: int | None
     a_a: bool
     code: str
+    left_out: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def cells(self) -> dict[str, list[Cell]]:
@@ -141,11 +175,11 @@ class Plan:
             dataset.name: [
                 Cell(
                     dataset.name,
-                    spec,
+                    label,
                     seed,
                     replicate,
                     cell_key(
-                        dataset.content_hash or dataset.problem,
+                        dataset.content(split(label)[1]),
                         identity,
                         seed,
                         replicate,
@@ -154,7 +188,7 @@ class Plan:
                     ),
                 )
                 for seed in self.seeds
-                for spec, identity in zip(self.explorers, self.identities, strict=True)
+                for label, identity in zip(self.explorers, self.identities, strict=True)
                 for replicate in range(2 if self.a_a else 1)
             ]
             for dataset in self.datasets

@@ -1,8 +1,8 @@
 """What is known of a suite's datasets from the last time, so that they need not be read again.
 
-A dataset's content hash and shape are remembered under all that they follow from: the file's
+A dataset's content hashes and shape are remembered under all that they follow from: the file's
 path, size, inode and times of change, the manifest, and the code that reads. They only serve to
-make a plan; a process that plays a dataset reads it and checks its content hash.
+make a plan; a process that plays a dataset reads it and checks its content hashes.
 """
 
 import functools
@@ -40,26 +40,30 @@ class Facts:
         if self.used != self.known:
             write_checked(directory / "datasets.json", self.used)
 
-    def dataset(self, suite: str, entry: Entry) -> Dataset:
-        """The dataset for a plan: from memory if its file has not changed, else by reading it."""
+    def dataset(self, suite: str, entry: Entry, *, for_agents: bool = False) -> Dataset:
+        """The dataset for a plan: from memory if its file has not changed, else by reading it.
+
+        For agents, the hash of its rows has to be known too.
+        """
         token = _token(suite, entry)
-        if token in self.known:
+        if token in self.known and (self.known[token][-1] or not for_agents):
             self.used[token] = self.known[token]
             return _described(entry, *self.known[token])
         try:
-            task = entry.load()
+            task = entry.load(keep_rows=for_agents)
         except MissingPackageError:  # it is not the dataset's fault
             raise
         except MeleeError as error:
             return Dataset(entry.name, entry.family, "", 0, 0, 0, str(error))
         facts: list[Any] = [task.content_hash, task.n_rows, task.n_features, task.n_actions]
+        facts += [task.named_rows().content_hash if for_agents else ""]
         if token:
             self.used[token] = facts
         return _described(entry, *facts)
 
 
 def _described(
-    entry: Entry, content_hash: str, n_rows: int, n_features: int, n_actions: int
+    entry: Entry, content_hash: str, n_rows: int, n_features: int, n_actions: int, rows_hash: str
 ) -> Dataset:
     problem = ""
     if n_rows <= N_LABELLED:
@@ -67,7 +71,8 @@ def _described(
             f"dataset {entry.name}: {N_LABELLED} rows are reserved for calibration but it has "
             f"only {n_rows}; use a larger dataset"
         )
-    return Dataset(entry.name, entry.family, content_hash, n_rows, n_features, n_actions, problem)
+    shape = (n_rows, n_features, n_actions)
+    return Dataset(entry.name, entry.family, content_hash, *shape, problem, rows_hash)
 
 
 def _token(suite: str, entry: Entry) -> str:
@@ -102,4 +107,4 @@ def _reader() -> list[str]:
     """The versions of what reads datasets."""
     with needed("reading datasets", "tables"):
         versions = [metadata.version(package) for package in ("pandas", "numpy")]
-    return [source_hash("datasets", "task"), *versions]
+    return [source_hash("datasets", "task", "rows"), *versions]

@@ -11,18 +11,28 @@ from typing import Any
 
 import numpy as np
 
-from melee.benchmark.cells import Cell, Dataset, Plan, code_version
+from melee.benchmark.cells import Cell, Dataset, Plan, code_version, identity
 from melee.benchmark.engines import Engine
 from melee.benchmark.facts import Facts
 from melee.benchmark.results import CellResult, Results
 from melee.benchmark.store import Record, Store
+from melee.benchmark.ways import labels, split
 from melee.benchmark.work import Group, Times
 from melee.datasets import load_suite
 from melee.errors import InputError, whole_number
 from melee.explorers import parse
 from melee.learners.ridge import MAX_EXACT_FEATURES
 from melee.preparation import N_LABELLED
+from melee.rehearsal import refusal
 from melee.version import __version__
+
+AS_AGENT = (
+    "the rows as they were read, one by one, through an agent that starts from nothing (floor 0); "
+    "the labelled rows are not shown to it"
+)
+"""What the report says of explorers that are played as agents."""
+SECONDS_PER_INPUT, SECONDS_PER_AGENT_ROUND = 1e-7, 2e-4
+"""Guesses for what was never run, on the slow side."""
 
 
 def make_plan(
@@ -33,27 +43,47 @@ def make_plan(
     max_rounds: int | None = None,
     a_a: bool = True,
     facts: Facts | None = None,
+    way: str = "prepared",
 ) -> Plan:
     """Read the suite and check everything that can be checked before the first cell runs.
 
-    Datasets of which `facts` knows are not read, and those that are read are noted there.
+    Explorers are played over prepared numbers, as agents, or both (`way`). Those that agents refuse
+    are left out there, and the plan says why. Datasets of which `facts` knows are not read, and
+    those that are read are noted there.
     """
     if not explorers:
         raise InputError("no explorers are given; name at least one, such as linucb")
     specs = [parse(spec) for spec in explorers]
-    identities = tuple(one.identity for one in specs)  # refuses a policy that cannot be loaded
     names = [one.short_spec for one in specs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"explorer {twice[0]} is given twice; give each once")
+    asked = [label for name in names for label in labels(name, way)]
+    refused = {label: refusal(spec) for label in asked for spec, agent in [split(label)] if agent}
+    left_out = {label: reason for label, reason in refused.items() if reason}
+    chosen = tuple(label for label in asked if label not in left_out)
+    if not chosen:
+        raise InputError(f"no explorer is left: {next(iter(left_out.values()))}")
+    identities = tuple(identity(one) for one in chosen)  # refuses a policy that cannot be loaded
+    for_agents = way != "prepared"
     if max_rounds is not None:
         max_rounds = whole_number("max_rounds", max_rounds, 1)
     seeds = tuple(range(whole_number("seeds", n_seeds, 1)))
     entries = load_suite(suite)
     where = str(Path(suite).resolve()) if Path(suite).is_dir() else suite
     known = facts or Facts()
-    datasets = tuple(known.dataset(where, entry) for entry in entries)
-    return Plan(where, datasets, tuple(names), identities, seeds, max_rounds, a_a, code_version())
+    datasets = tuple(known.dataset(where, entry, for_agents=for_agents) for entry in entries)
+    return Plan(
+        where,
+        datasets,
+        chosen,
+        identities,
+        seeds,
+        max_rounds,
+        a_a,
+        code_version(),
+        left_out,
+    )
 
 
 @dataclass
@@ -91,8 +121,7 @@ def pending(plan: Plan, store: Store, *, retry_failed: bool = False) -> list[Gro
             seen.update(cell.key for cell in left)
             group = Group(
                 plan.suite,
-                dataset.name,
-                dataset.content_hash,
+                dataset,
                 dataset.n_features > MAX_EXACT_FEATURES,
                 plan.max_rounds,
                 plan.code,
@@ -114,7 +143,7 @@ def estimate(plan: Plan, store: Store | None) -> float:
     that errs on the slow side.
     """
     known: dict[str, list[float]] = {}
-    missing: list[tuple[str, float]] = []
+    missing: list[tuple[str, float, float]] = []
     for dataset in plan.datasets:
         size = _size(plan, dataset)
         for cell in plan.cells[dataset.name]:
@@ -122,9 +151,12 @@ def estimate(plan: Plan, store: Store | None) -> float:
                 if size > 0.0 and not store.failed(cell.key):
                     known.setdefault(cell.explorer, []).append(store.seconds(cell.key) / size)
             elif not dataset.problem:
-                missing.append((cell.explorer, size))
+                guess = size * SECONDS_PER_INPUT
+                if split(cell.explorer)[1]:
+                    guess += plan.n_rounds(dataset) * SECONDS_PER_AGENT_ROUND
+                missing.append((cell.explorer, size, guess))
     rates = {name: float(np.mean(values)) for name, values in known.items()}
-    return sum(size * rates.get(name, 1e-7) for name, size in missing)
+    return sum(rates[name] * size if name in rates else guess for name, size, guess in missing)
 
 
 def run(
@@ -150,12 +182,11 @@ def run(
         if on_record is not None:
             on_record(cells[record.key], record)
 
-    unusable = {one.name: one.problem for one in plan.datasets if one.problem}
     for group in groups:
-        if group.dataset in unusable:
+        if group.dataset.problem:
             for cell in group.cells:
-                keep(Record.failure(cell.key, unusable[group.dataset]))
-    readable = [group for group in groups if group.dataset not in unusable]
+                keep(Record.failure(cell.key, group.dataset.problem))
+    readable = [group for group in groups if not group.dataset.problem]
     if readable:
         with contextlib.closing(engine.run(readable)) as records:  # ends its processes, always
             for record in records:
@@ -176,7 +207,7 @@ def about(plan: Plan) -> dict[str, Any]:
     """What a reader of the results should know of how they came about."""
     import numba
 
-    return {
+    noted: dict[str, Any] = {
         "suite": Path(plan.suite).name,
         "melee": __version__,
         "code": code_version(),
@@ -186,8 +217,13 @@ def about(plan: Plan) -> dict[str, Any]:
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "n_labelled": N_LABELLED,
         "max_rounds": plan.max_rounds,
-        "settings": {spec: parse(spec).spec for spec in plan.explorers},
+        "settings": {label: parse(split(label)[0]).spec for label in plan.explorers},
     }
+    if any(split(label)[1] for label in plan.explorers):
+        noted["as agent"] = AS_AGENT
+    if plan.left_out:
+        noted["left out"] = plan.left_out
+    return noted
 
 
 def load_results(store: Store, replicate: int = 0) -> Results:

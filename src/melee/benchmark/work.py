@@ -3,19 +3,28 @@
 import functools
 import gc
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from melee.benchmark.cells import Cell, cell_key, code_version, exploration_seed
+from melee.benchmark.cells import (
+    Cell,
+    Dataset,
+    cell_key,
+    code_version,
+    exploration_seed,
+    identity,
+)
 from melee.benchmark.store import Record
+from melee.benchmark.ways import split
 from melee.datasets import Suite, load_suite
-from melee.errors import DataError, InputError, MeleeError, MissingPackageError
-from melee.explorers import parse
+from melee.errors import DataError, InputError, MeleeError, MeleeWarning, MissingPackageError
 from melee.extras import needed
-from melee.loop import simulate
+from melee.loop import Run, simulate
 from melee.preparation import Prepared, prepare
+from melee.rehearsal import rehearse
 from melee.task import Task
 
 ATTEMPTS = 2
@@ -27,8 +36,7 @@ class Group:
     """The cells of one dataset that are still to be run; `wide` if it has many features."""
 
     suite: str
-    dataset: str
-    content_hash: str
+    dataset: Dataset
     wide: bool
     max_rounds: int | None
     code: str
@@ -68,21 +76,23 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
     _check_code(group.code)
     began = time.perf_counter()
     try:
-        task = _suite(group.suite).entry(group.dataset).load()
-        if task.content_hash != group.content_hash:
-            raise DataError(f"dataset {group.dataset}: it changed while the benchmark was running")
+        planned, for_agents = group.dataset, any(split(cell.explorer)[1] for cell in group.cells)
+        task = _suite(group.suite).entry(planned.name).load(keep_rows=for_agents)
+        changed = task.content_hash != planned.content_hash
+        if changed or (for_agents and task.named_rows().content_hash != planned.rows_hash):
+            raise DataError(f"dataset {planned.name}: it changed while the benchmark was running")
     except MissingPackageError:  # not a result: with the package there will be one
         raise
     except Exception as error:
         yield from (Record.failure(cell.key, _reason(error)) for cell in group.cells)
         return
     times.loading += time.perf_counter() - began
-    identities = {spec: _identity(spec) for spec in {cell.explorer for cell in group.cells}}
+    identities = {label: _identity(label) for label in {cell.explorer for cell in group.cells}}
     prepared: Prepared | None = None
     prepared_for = -1
     for cell in group.cells:
         own_key = cell_key(
-            task.content_hash,
+            planned.content(split(cell.explorer)[1]),
             identities[cell.explorer],
             cell.seed,
             cell.replicate,
@@ -92,8 +102,11 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 if own_key != cell.key:
+                    what = "its policy"
+                    if split(cell.explorer)[1]:
+                        what += " or the agent's code"
                     raise DataError(
-                        f"explorer {cell.explorer}: its policy changed while the benchmark was "
+                        f"explorer {cell.explorer}: {what} changed while the benchmark was "
                         "running, or is another one on this machine"
                     )
                 if prepared is None or prepared_for != cell.seed:
@@ -102,7 +115,7 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
                     prepared_for = cell.seed
                     times.preparing += time.perf_counter() - start
                 seed = exploration_seed(cell.seed, cell.replicate)
-                run = simulate(prepared, cell.explorer, seed=seed)
+                run = _play(prepared, cell.explorer, seed)
                 times.playing += run.seconds
                 record = Record.of(cell.key, run.rewards, run.seconds)
                 break
@@ -117,9 +130,19 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
     times.total += time.perf_counter() - began
 
 
-def _identity(explorer: str) -> str:
+def _play(task: Task | Prepared, label: str, seed: int) -> Run:
+    """The run of an explorer, in the way that its label says."""
+    spec, as_agent = split(label)
+    if not as_agent:
+        return simulate(task, spec, seed=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MeleeWarning)  # nobody is there to act upon one
+        return rehearse(task, spec, seed=seed)
+
+
+def _identity(label: str) -> str:
     try:
-        return parse(explorer).identity
+        return identity(label)
     except MeleeError:  # its policy is not here
         return ""
 
@@ -168,6 +191,6 @@ def _warm_up(explorer: str, width: int) -> None:
     narrow = rectangles(40, seed=0)
     task = Task("warm-up", np.tile(narrow.contexts, (1, width)), narrow.rewards)
     try:
-        simulate(task, explorer, seed=0)
+        _play(task, explorer, 0)
     except Exception as error:  # whatever it is, its cells will fail by it, and say so
         del error

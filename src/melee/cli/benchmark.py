@@ -55,6 +55,12 @@ def bench(
         str | None, typer.Option(help="Of a running Dask cluster, tcp://HOST:PORT.")
     ] = None,
     max_rounds: Annotated[int | None, typer.Option(min=1, help="Most rounds of a run.")] = None,
+    way: Annotated[
+        str,
+        typer.Option(
+            "--as", help="prepared (numbers), agent (rows, from nothing), or both side by side."
+        ),
+    ] = "prepared",
     a_a: Annotated[
         bool, typer.Option("--a-a/--no-a-a", help="Run all twice, for the A/A check.")
     ] = True,
@@ -77,6 +83,7 @@ def bench(
         engine=engine,
         scheduler=scheduler,
         max_rounds=max_rounds,
+        way=way,
         a_a=a_a,
         timeout=timeout,
         retry_failed=retry_failed,
@@ -94,6 +101,7 @@ def _bench(
     engine: str = "local",
     scheduler: str | None = None,
     max_rounds: int | None = None,
+    way: str = "prepared",
     a_a: bool = True,
     timeout: float | None = None,
     retry_failed: bool = False,
@@ -111,7 +119,11 @@ def _bench(
     processes = workers or os.cpu_count() or 1
     with _Progress() as progress:
         facts = Facts.read(directory)
-        plan = make_plan(suite, specs, n_seeds=seeds, max_rounds=max_rounds, a_a=a_a, facts=facts)
+        plan = make_plan(
+            suite, specs, n_seeds=seeds, max_rounds=max_rounds, a_a=a_a, facts=facts, way=way
+        )
+        for label, reason in plan.left_out.items():
+            say(f"melee: {label} is left out: {reason}")
         if not dry_run:
             chosen = make_engine(
                 engine, workers=processes, plan=plan, timeout=timeout, scheduler=scheduler

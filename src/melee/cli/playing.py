@@ -27,6 +27,12 @@ def simulate(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the order and the exploration.")] = 0,
     max_rounds: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
+    way: Annotated[
+        str,
+        typer.Option(
+            "--as", help="prepared (numbers), agent (rows, from nothing), or both side by side."
+        ),
+    ] = "prepared",
     curve: Annotated[
         Path | None, typer.Option(help="Draw the learning curves here (.png or .svg).")
     ] = None,
@@ -35,16 +41,25 @@ def simulate(
     """Play one dataset and print the progressive validation return."""
     check_format(format, "table", "json")
     from melee import figures
+    from melee.benchmark.ways import labels, split
     from melee.explorers import parse
     from melee.loop import simulate as play
     from melee.preparation import prepare
 
-    chosen = [parse(spec) for spec in explorer or ["melee"]]
+    chosen = [parse(spec).short_spec for spec in explorer or ["melee"]]
+    players = {label: split(label) for spec in chosen for label in labels(spec, way)}
     if curve is not None:
         figures.check_path(curve)
-    prepared = prepare(_load(data, target), seed=seed, max_rounds=max_rounds)
-    task = prepared.task
-    runs = {one.short_spec: play(prepared, one, seed=seed) for one in chosen}
+    task = _load(data, target, keep_rows=way != "prepared")
+    prepared = prepare(task, seed=seed, max_rounds=max_rounds)
+    runs = {}
+    for label, (spec, as_agent) in players.items():
+        if as_agent:
+            from melee.rehearsal import rehearse
+
+            runs[label] = rehearse(prepared, spec, seed=seed)
+        else:
+            runs[label] = play(prepared, spec, seed=seed)
     if curve is not None:
         figures.learning_curves(
             {name: run.curve for name, run in runs.items()},
@@ -61,6 +76,7 @@ def simulate(
                         "n_features": task.n_features,
                         "n_actions": task.n_actions,
                         "explorer": name,
+                        "as": "agent" if players[name][1] else "prepared",
                         "seed": seed,
                         "mean_reward": run.mean_reward,
                         "seconds": run.seconds,
@@ -95,14 +111,14 @@ def simulate(
         out.print(f"learning curves: {curve}", highlight=False)
 
 
-def _load(data: str, target: str | None) -> "Task":
+def _load(data: str, target: str | None, *, keep_rows: bool) -> "Task":
     """A task from a file, or from the bundled suite by name."""
     from melee.datasets import load_suite, read_table
     from melee.datasets.suites import BUNDLED
 
     if data in BUNDLED and not Path(data).exists():
-        return load_suite("bundled").entry(data).load()
-    return read_table(data, target=target)
+        return load_suite("bundled").entry(data).load(keep_rows=keep_rows)
+    return read_table(data, target=target, keep_rows=keep_rows)
 
 
 @app.command()

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from melee.arrays import Floats
 from melee.errors import DataError
 from melee.extras import needed
+from melee.rows import Rows, Texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,6 +106,26 @@ def as_numbers(column: "pd.Series[Any]", name: str, *, source: str) -> Floats | 
             "replace it by a number, or leave the field empty to mark it as missing"
         )
     return numbers
+
+
+def as_rows(frame: "pd.DataFrame", *, source: str) -> Rows:
+    """The frame's rows as an agent meets them: numbers and texts, nothing filled or left out.
+
+    >>> import pandas as pd
+    >>> as_rows(pd.DataFrame({"age": [20, None], "sex": ["f", "m"]}), source="people.csv")[1]
+    {'age': None, 'sex': 'm'}
+    """
+    import pandas as pd
+
+    columns: dict[str, Floats | Texts] = {}
+    for label, column in frame.items():
+        numbers = as_numbers(column, str(label), source=source)
+        if numbers is None:
+            codes, levels = pd.factorize(column, sort=False)
+            columns[str(label)] = Texts(codes.astype(np.int32), tuple(str(one) for one in levels))
+        else:
+            columns[str(label)] = numbers
+    return Rows(columns)
 
 
 def _add_numbers(encoding: Encoding, name: str, numbers: Floats) -> None:

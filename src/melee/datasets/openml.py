@@ -67,6 +67,7 @@ def fetch(
     expected_rows: int | None = None,
     name: str | None = None,
     progress: Callable[[str], None] | None = None,
+    keep_rows: bool = False,
 ) -> Task:
     """A dataset from OpenML as a task; the network is used only the first time.
 
@@ -85,6 +86,8 @@ def fetch(
         Name of the task; OpenML's name when left out.
     progress
         Called with a sentence when something takes time or goes wrong on the way.
+    keep_rows
+        Keep the rows as they are beside their numbers, for `rehearse`.
 
     Examples
     --------
@@ -105,11 +108,13 @@ def fetch(
         say(f"dataset {data_id}: {notes[0]}")
     else:
         _check_rows(data_id, stored.rows, expected_rows)
-        return _to_task(frame, asdict(stored), name, notes)
+        return _to_task(frame, asdict(stored), name, notes, keep_rows)
 
     frame, about = _download(data_id)
     _check_rows(data_id, frame.shape[0], expected_rows)
-    task = _to_task(frame, about, name, notes)  # before storing: it refuses unusable data
+    task = _to_task(
+        frame, about, name, notes, keep_rows
+    )  # before storing: it refuses unusable data
     try:
         _store(directory, data_id, frame, about | {"classes": task.n_actions})
     except OSError as error:
@@ -133,7 +138,11 @@ def cached(data_id: int, *, cache: str | os.PathLike[str] | None = None) -> Stor
 
 
 def _to_task(
-    frame: "pd.DataFrame", about: dict[str, Any], name: str | None, notes: list[str]
+    frame: "pd.DataFrame",
+    about: dict[str, Any],
+    name: str | None,
+    notes: list[str],
+    keep_rows: bool,
 ) -> Task:
     version = f" version {about['version']}" if about["version"] else ""
     return table_to_task(
@@ -142,6 +151,7 @@ def _to_task(
         name=name or about["name"],
         source=f"OpenML {about['openml_id']} ({about['name']}{version})",
         notes=(*about["notes"], *notes),
+        keep_rows=keep_rows,
     )
 
 

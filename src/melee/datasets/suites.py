@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import overload
+from typing import Protocol, overload
 
 from melee.datasets import openml
 from melee.datasets.files import READABLE, stem
@@ -35,6 +35,13 @@ NEAR_DUPLICATES = (
 """Pairs of OpenML numbers whose rows are almost the same."""
 
 
+class Loader(Protocol):
+    """Reads a task."""
+
+    def __call__(self, *, keep_rows: bool = False) -> Task:
+        """The task, with its rows as they are beside their numbers if they are to be kept."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """A dataset of a suite: what is known without reading it, and how to read it.
@@ -44,7 +51,8 @@ class Entry:
     name
         Unique within the suite; the task carries it too.
     load
-        Reads the task; a DataError says why it cannot.
+        Reads the task; a DataError says why it cannot. `load(keep_rows=True)` keeps the rows as
+        they are beside their numbers.
     source
         Where the rows come from.
     family
@@ -57,7 +65,7 @@ class Entry:
     """
 
     name: str
-    load: Callable[[], Task]
+    load: Loader
     source: str
     family: str
     n_rows: int | None = None
@@ -167,7 +175,7 @@ def _bundled() -> Iterator[Entry]:
         yield Entry(name, partial(_load_bundled, name), "scikit-learn", name, n_rows)
 
 
-def _load_bundled(name: str) -> Task:
+def _load_bundled(name: str, *, keep_rows: bool = False) -> Task:
     with needed(f"dataset {name}", "bench"):
         import sklearn.datasets
 
@@ -176,7 +184,8 @@ def _load_bundled(name: str) -> Task:
 
     bunch = getattr(sklearn.datasets, f"load_{name}")(as_frame=True)
     frame = bunch.data.assign(target=[str(bunch.target_names[label]) for label in bunch.target])
-    return table_to_task(frame, "target", name=name, source=f"scikit-learn's load_{name}")
+    source = f"scikit-learn's load_{name}"
+    return table_to_task(frame, "target", name=name, source=source, keep_rows=keep_rows)
 
 
 def _paper300(
@@ -221,7 +230,9 @@ def _listed(manifest: Path) -> Iterator[Entry]:
         )
 
 
-def _load_listed(manifest: Path, row: dict[str, str], name: str) -> Task:
+def _load_listed(
+    manifest: Path, row: dict[str, str], name: str, *, keep_rows: bool = False
+) -> Task:
     drop = row.get("id_like_columns") or "[]"
     try:
         columns = json.loads(drop)
@@ -232,7 +243,8 @@ def _load_listed(manifest: Path, row: dict[str, str], name: str) -> Task:
             f"{manifest}: id_like_columns of {name} is {drop!r}; "
             'expected a JSON list of column names, such as ["id"]'
         ) from None
-    return read_table(manifest.parent / row["file"], name=name, drop=[str(c) for c in columns])
+    file = manifest.parent / row["file"]
+    return read_table(file, name=name, drop=[str(c) for c in columns], keep_rows=keep_rows)
 
 
 def _found(directory: Path) -> Iterator[Entry]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from melee.datasets.encoding import Encoding, as_numbers, encode, listed
+from melee.datasets.encoding import Encoding, as_numbers, as_rows, encode, listed
 from melee.datasets.files import read_frame, stem
 from melee.errors import DataError
 from melee.extras import needed
@@ -29,6 +29,7 @@ def read_table(
     target: str | None = None,
     name: str | None = None,
     drop: Sequence[str] = (),
+    keep_rows: bool = False,
 ) -> Task:
     r"""A file with one row per round as a task.
 
@@ -45,6 +46,8 @@ def read_table(
         Name of the task; the file's name when left out.
     drop
         Columns to leave out.
+    keep_rows
+        Keep the rows as they are beside their numbers, for `rehearse`.
 
     Examples
     --------
@@ -60,8 +63,15 @@ def read_table(
     path = Path(path)
     frame = read_frame(path)
     if target is None and any(str(c).startswith(REWARD_PREFIX) for c in frame.columns):
-        return _rewards_to_task(frame, path, REWARD_PREFIX, name, drop)
-    return table_to_task(frame, target, name=name or stem(path), drop=drop, source=path.name)
+        return _rewards_to_task(frame, path, REWARD_PREFIX, name, drop, keep_rows)
+    return table_to_task(
+        frame,
+        target,
+        name=name or stem(path),
+        drop=drop,
+        source=path.name,
+        keep_rows=keep_rows,
+    )
 
 
 def read_rewards(
@@ -70,6 +80,7 @@ def read_rewards(
     reward_prefix: str = REWARD_PREFIX,
     name: str | None = None,
     drop: Sequence[str] = (),
+    keep_rows: bool = False,
 ) -> Task:
     r"""A file that gives the reward of every action in every row, each in [0, 1].
 
@@ -86,7 +97,7 @@ def read_rewards(
     (('book', 'film'), [[0.1, 0.9], [0.8, 0.5]])
     """
     path = Path(path)
-    return _rewards_to_task(read_frame(path), path, reward_prefix, name, drop)
+    return _rewards_to_task(read_frame(path), path, reward_prefix, name, drop, keep_rows)
 
 
 def table_to_task(
@@ -97,6 +108,7 @@ def table_to_task(
     drop: Sequence[str] = (),
     source: str = "a data frame",
     notes: Sequence[str] = (),
+    keep_rows: bool = False,
 ) -> Task:
     """A data frame as a task; `read_table` says how columns are encoded and labels found.
 
@@ -104,7 +116,7 @@ def table_to_task(
     ----------
     frame
         One row per round.
-    target, name, drop
+    target, name, drop, keep_rows
         As in `read_table`.
     source
         What error messages and the task's provenance call the frame.
@@ -128,12 +140,15 @@ def table_to_task(
             f"the columns are {listed(columns, most=20)}"
         )
     classes, codes = _classes(frame[target], target, source)
-    encoding = encode(frame.drop(columns=target), source=source)
+    features = frame.drop(columns=target)
+    encoding = encode(features, source=source)
     contexts = _stack(encoding, source)
+    rows = as_rows(features, source=source) if keep_rows else None
     labelled = codes >= 0
     if not labelled.all():
         said.append(f"left out {int((~labelled).sum())} rows without a label")
         contexts, codes = contexts[labelled], codes[labelled]
+        rows = None if rows is None else rows.where(labelled)
     rewards = np.zeros((codes.size, len(classes)))
     rewards[np.arange(codes.size), codes] = 1.0
     return Task(
@@ -144,6 +159,7 @@ def table_to_task(
         action_names=classes,
         provenance=f"{source}, labels in '{target}'",
         notes=(*notes, *said, *encoding.notes()),
+        rows=rows,
     )
 
 
@@ -217,7 +233,12 @@ def _stack(encoding: Encoding, source: str) -> Any:
 
 
 def _rewards_to_task(
-    frame: "pd.DataFrame", path: Path, prefix: str, name: str | None, drop: Sequence[str]
+    frame: "pd.DataFrame",
+    path: Path,
+    prefix: str,
+    name: str | None,
+    drop: Sequence[str],
+    keep_rows: bool,
 ) -> Task:
     source = path.name
     frame, said = _without(frame, drop, source)
@@ -238,7 +259,8 @@ def _rewards_to_task(
                 "give a number from 0 to 1 in every row"
             )
         rewards[:, i] = numbers
-    encoding = encode(frame.drop(columns=columns), source=source)
+    features = frame.drop(columns=columns)
+    encoding = encode(features, source=source)
     return Task(
         name or stem(path),
         _stack(encoding, source),
@@ -247,4 +269,5 @@ def _rewards_to_task(
         action_names=[c.removeprefix(prefix) for c in columns],
         provenance=f"{source}, a reward for each of {len(columns)} actions",
         notes=(*said, *encoding.notes()),
+        rows=as_rows(features, source=source) if keep_rows else None,
     )

@@ -20,6 +20,7 @@ from melee.arrays import Floats, Ints
 from melee.contexts import Context
 from melee.errors import InputError, MeleeWarning
 from melee.features import FeatureMap
+from melee.standardizing import LIMIT, measure
 
 N_FOLDS = 5
 PENALTY = 2.0
@@ -83,12 +84,9 @@ def encoded(contexts: Sequence[Context]) -> Floats:
 
 
 def standardized(rows: Floats) -> Floats:
-    """Columns of mean 0 and deviation 1, cut at ±5; constant ones become 0. At most 300 columns."""
-    size = np.abs(rows).max(axis=0, initial=0.0)
-    rows = rows / np.where(size > 0.0, size, 1.0)  # so that squares of huge numbers exist
-    mean, deviation = rows.mean(axis=0), rows.std(axis=0)
-    varies = deviation > 1e-12
-    X: Floats = np.clip((rows - mean)[:, varies] / deviation[varies], -5.0, 5.0)
+    """Columns of mean 0 and deviation 1, cut at ±5, without constant ones. At most 300."""
+    shift, scale, constant = measure(rows)
+    X: Floats = np.clip(((rows - shift) * scale)[:, ~constant], -LIMIT, LIMIT)
     if X.shape[1] > MAX_FEATURES:
         draws = np.random.default_rng(0).normal(size=(X.shape[1], MAX_FEATURES))
         X = X @ (draws / np.sqrt(X.shape[1]))

@@ -20,7 +20,8 @@ from melee.arrays import Floats, Ints, Scratch, Words
 from melee.compiled import implements, interpreted_as, kernel
 from melee.explorers.interface import distribution, learn
 from melee.rng import LEARN, start_round
-from melee.scaling import LIMIT, Scaling, scale_row
+from melee.scaling import Scaling, scale_row, standardize
+from melee.standardizing import LIMIT
 from melee.states import Bytes, in_one_block
 
 N_KEPT = 256
@@ -96,20 +97,7 @@ def settle(state: Rescaled) -> None:
 
     A column that is constant so far is only shifted. Overwrites the scaling and `inner`.
     """
-    n = state.kept[0]
-    table = state.scaling.shift_scale
-    for j in range(state.raw.shape[0]):
-        mean = largest = 0.0
-        for i in range(n):
-            mean += state.contexts[i, j] / n
-            largest = max(largest, abs(state.contexts[i, j]))
-        variance = 0.0
-        for i in range(n):
-            variance += (state.contexts[i, j] - mean) ** 2 / n
-        size = np.sqrt(variance)
-        constant = size <= 1e-12 * largest
-        table[0, j] = state.contexts[0, j] if constant else mean
-        table[1, j] = state.plain if constant else 1.0 / size
+    standardize(state.contexts, state.kept[0], state.plain, state.scaling.shift_scale)
     copy_bytes(state.initial, state.block)
     state.learned[0] = 0
 

@@ -1,13 +1,13 @@
 """Histories: the rounds of an agent, and the files that they are kept in."""
 
-from melee.history.history import History, Problem
+from melee.history.history import History, SkippedRow
 from melee.history.jsonl import append_lines, line_of
 from melee.history.rounds import Round, check_round, read_round
 
 __all__ = [
     "History",
-    "Problem",
     "Round",
+    "SkippedRow",
     "append_lines",
     "check_round",
     "line_of",

@@ -37,7 +37,7 @@ TOO_DEEP = "it is nested too deeply; expected values, or lists and objects of a 
 Raw = TypeVar("Raw")
 
 
-class Problem(NamedTuple):
+class SkippedRow(NamedTuple):
     """A row of a file that could not be read, counted from 1, and why."""
 
     row: int
@@ -80,7 +80,7 @@ class History:
 
     def __init__(self, rounds: Iterable[Round] = ()) -> None:
         self._rounds = list(rounds)
-        self.problems: list[Problem] = []
+        self.problems: list[SkippedRow] = []
 
     def __len__(self) -> int:
         return len(self._rounds)
@@ -219,7 +219,7 @@ def gather(
             sentence = str(error) if isinstance(error, InputError) else TOO_DEEP
             if strict:
                 raise DataError(f"{path}, {row} {number}: {sentence}") from None
-            history.problems.append(Problem(number, sentence))
+            history.problems.append(SkippedRow(number, sentence))
     return history
 
 

@@ -95,7 +95,7 @@ class Training:
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
+class TrainingRound:
     """What one round of AggreVaTe ends with: π_n, its setting, and its validation return."""
 
     weights: Floats
@@ -157,8 +157,8 @@ def validation_return(training: Training, weights: Floats, apply: Mapper = here)
 
 
 def aggrevate(
-    training: Training, done: list[Round] | None = None, apply: Mapper = here
-) -> Iterator[Round]:
+    training: Training, done: list[TrainingRound] | None = None, apply: Mapper = here
+) -> Iterator[TrainingRound]:
     """Train; yields every round's policy as it is found.
 
     Parameters
@@ -186,10 +186,10 @@ def aggrevate(
         again = (n + 1) & n == 0 or n + 1 == training.n_rounds
         setting = learn.choose_setting(data, training.seed) if again else rounds[-1].setting
         weights = learn.fit(data, setting, training.seed)
-        rounds.append(Round(weights, setting, validation_return(training, weights, apply)))
+        rounds.append(TrainingRound(weights, setting, validation_return(training, weights, apply)))
         yield rounds[-1]
 
 
-def best(rounds: list[Round]) -> int:
+def best(rounds: list[TrainingRound]) -> int:
     """The round whose policy is returned: highest validation return, the latest of equals."""
     return max(range(len(rounds)), key=lambda n: (rounds[n].validation, n))

@@ -12,7 +12,7 @@ from melee.arrays import Floats
 from melee.benchmark.mapping import Mapper, here
 from melee.explorers.melee_paper import PER_ACTION, SCHEMA
 from melee.meta import checkpoint
-from melee.meta.aggrevate import Round, Training, aggrevate, best, start, validation_tasks
+from melee.meta.aggrevate import Training, TrainingRound, aggrevate, best, start, validation_tasks
 from melee.meta.learn import Setting
 from melee.meta.rollouts import roll_in
 
@@ -23,7 +23,7 @@ N_REFERENCE = 16
 class Trained:
     """A finished training: the policies π_1 … π_N, which of them was returned, and where."""
 
-    rounds: list[Round]
+    rounds: list[TrainingRound]
     returned: int
     path: Path
 
@@ -37,7 +37,7 @@ def train(
     training: Training,
     out: str | Path,
     *,
-    on_round: Callable[[int, Round], None] | None = None,
+    on_round: Callable[[int, TrainingRound], None] | None = None,
     apply: Mapper = here,
 ) -> Trained:
     """Train a policy into a directory, or go on where an earlier call was interrupted.
@@ -100,7 +100,7 @@ def _reference_features(training: Training, weights: Floats) -> Floats:
     return np.concatenate([met, shared], axis=2)
 
 
-def _progress(rounds: list[Round]) -> dict[str, Any]:
+def _progress(rounds: list[TrainingRound]) -> dict[str, Any]:
     """Rounds as a checkpoint keeps them."""
     return {
         "rounds": [
@@ -115,10 +115,10 @@ def _progress(rounds: list[Round]) -> dict[str, Any]:
     }
 
 
-def _rounds(progress: dict[str, Any] | None) -> list[Round]:
+def _rounds(progress: dict[str, Any] | None) -> list[TrainingRound]:
     """The rounds of a checkpoint, none if there is none."""
     return [
-        Round(
+        TrainingRound(
             np.array(one["weights"]),
             Setting(one["scaling"], one["learning_rate"]),
             one["validation"],
