@@ -1,11 +1,14 @@
 """Figures, as files: PNG or SVG, by the ending of their name."""
 
+import io
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from melee.arrays import Floats
+from melee.atomic import write_atomically
 from melee.errors import InputError
 
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"]
@@ -18,6 +21,12 @@ def check_path(path: Path) -> Path:
         raise InputError(f"cannot draw {path}: figures end in .png or .svg; rename it")
     if not path.parent.is_dir():
         raise InputError(f"cannot draw {path}: there is no directory {path.parent}; make it first")
+    if path.is_dir():
+        raise InputError(f"cannot draw {path}: it is a directory; name a file in it")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(
+            f"cannot draw {path}: the directory {path.parent} cannot be written to; give another"
+        )
     return path
 
 
@@ -43,7 +52,9 @@ def learning_curves(curves: Mapping[str, Floats], path: Path, *, title: str) -> 
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
     axes.legend(frameon=False, fontsize=9)
-    figure.savefig(path, dpi=160)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=path.suffix.lower()[1:], dpi=160)
+    write_atomically(path, drawn.getvalue())
 
 
 def sparkline(curve: Floats, width: int = 60) -> str:

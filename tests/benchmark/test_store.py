@@ -269,8 +269,8 @@ def can_open(directory):
 
 def test_what_a_killed_driver_was_writing_is_cleared_away(tmp_path):
     write_log(tmp_path)
-    for name in [".plan.json.123", ".datasets.json.7", ".cells.log.99", ".store.json.1"]:
-        (tmp_path / name).write_text("half")
+    for name in ["plan.json", "datasets.json", "cells.log", "store.json"]:
+        (tmp_path / f".{name}.0123abcd.tmp").write_text("half")
     (tmp_path / ".notes.1").write_text("of somebody else")
     with Store.open(tmp_path):
         pass
@@ -279,7 +279,7 @@ def test_what_a_killed_driver_was_writing_is_cleared_away(tmp_path):
 
 
 def test_a_store_whose_making_was_killed_is_made_again(tmp_path):
-    for name in ["lock", ".store.json.123"]:
+    for name in ["lock", ".store.json.0123abcd.tmp"]:
         (tmp_path / name).write_text("half")
     with Store.open(tmp_path) as store:
         store.add(some_records()[0])

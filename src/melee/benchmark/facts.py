@@ -15,7 +15,7 @@ from typing import Any
 from melee.benchmark.cells import Dataset, source_hash
 from melee.benchmark.files import read_checked, write_checked
 from melee.datasets import Entry
-from melee.errors import DataError, MeleeError
+from melee.errors import DataError, told
 from melee.preparation import N_LABELLED
 
 
@@ -47,8 +47,8 @@ class Facts:
             return _described(entry, *self.known[token])
         try:
             task = entry.load()
-        except MeleeError as error:
-            return Dataset(entry.name, entry.family, "", 0, 0, 0, str(error))
+        except Exception as error:  # one file must not stop the others
+            return Dataset(entry.name, entry.family, "", 0, 0, 0, told(error))
         facts: list[Any] = [task.content_hash, task.n_rows, task.n_features, task.n_actions]
         if token:
             self.used[token] = facts
@@ -87,7 +87,7 @@ def _token(suite: str, entry: Entry) -> str:
 def _state_of(path: Path) -> list[Any]:
     try:
         state = path.stat()
-    except OSError:
+    except (OSError, ValueError):
         return [str(path)]
     times = [state.st_mtime_ns, state.st_ctime_ns]  # nobody can set the second
     return [str(path.resolve()), state.st_size, state.st_ino, *times]

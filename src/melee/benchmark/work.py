@@ -11,7 +11,7 @@ import numpy as np
 from melee.benchmark.cells import Cell, cell_key, code_version, exploration_seed
 from melee.benchmark.store import Record
 from melee.datasets import Suite, load_suite
-from melee.errors import DataError, InputError, MeleeError
+from melee.errors import DataError, InputError, MeleeError, told
 from melee.explorers import parse
 from melee.loop import simulate
 from melee.preparation import Prepared, prepare
@@ -71,7 +71,7 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
         if task.content_hash != group.content_hash:
             raise DataError(f"dataset {group.dataset}: it changed while the benchmark was running")
     except Exception as error:
-        yield from (Record.failure(cell.key, _reason(error)) for cell in group.cells)
+        yield from (Record.failure(cell.key, told(error)) for cell in group.cells)
         return
     times.loading += time.perf_counter() - began
     identities = {spec: _identity(spec) for spec in {cell.explorer for cell in group.cells}}
@@ -108,7 +108,7 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
                 record = Record.failure(cell.key, reason)
                 gc.collect()
             except Exception as error:
-                record = Record.failure(cell.key, _reason(error))
+                record = Record.failure(cell.key, told(error))
                 break
         yield record
     times.total += time.perf_counter() - began
@@ -129,11 +129,6 @@ def _check_code(expected: str) -> None:
             f"{expected}: the code was edited meanwhile, or another machine has another version; "
             "install the same one everywhere and run the same command again"
         )
-
-
-def _reason(error: Exception) -> str:
-    """What to tell of an exception; a bug in an explorer must not stop the other cells."""
-    return str(error) if isinstance(error, MeleeError) else f"{type(error).__name__}: {error}"
 
 
 def run_group(group: Group) -> Outcome:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from melee.datasets.suites import Suite
-from melee.errors import MeleeError
+from melee.errors import told
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ def describe(suite: Suite) -> list[Listing]:
             try:
                 task = entry.load()
                 n_rows, n_columns, n_actions = task.n_rows, task.n_features, task.n_actions
-            except MeleeError as error:
-                problem = str(error)
+            except Exception as error:  # one file must not hide the others
+                problem = told(error)
         rows.append(
             Listing(entry.name, n_rows, n_columns, n_actions, entry.source, cached, problem)
         )
