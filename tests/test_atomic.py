@@ -49,10 +49,13 @@ def test_a_secret_is_never_readable_by_others_while_it_is_written(tmp_path, umas
     path, seen = tmp_path / "agent", []
     path.write_bytes(b"old")
     path.chmod(0o600)
-    make_alike = os.fchmod
-    monkeypatch.setattr(
-        os, "fchmod", lambda fd, to: (seen.append(os.fstat(fd).st_mode & 0o777), make_alike(fd, to))
-    )
+    change = os.fchmod
+
+    def note(descriptor, to):
+        seen.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        change(descriptor, to)
+
+    monkeypatch.setattr(os, "fchmod", note)
     write_atomically(path, b"new")
     assert seen == [0o600]
 

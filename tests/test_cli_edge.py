@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import melee.cli
-from melee.cli import playing
+from melee.cli.base import out
 
 ROWS = "".join(f"{i % 7},{'yes' if i % 7 > 3 else 'no'}\n" for i in range(80))
 NUMBERS = [float(i % 7) for i in range(80)]
@@ -272,7 +272,7 @@ def test_a_suite_that_cannot_be_read_gets_a_sentence(tmp_path, edge, monkeypatch
 def test_the_list_of_datasets_names_the_problem_of_each_and_goes_on(tmp_path, edge, monkeypatch):
     (tmp_path / "good.csv").write_text(f"a,target\n{ROWS}")
     (tmp_path / "blank.csv").write_text("  \n")
-    monkeypatch.setattr(playing.out, "_width", 200)
+    monkeypatch.setattr(out, "_width", 200)
     code, said, lines = edge("datasets", "--suite", tmp_path)
     assert (code, lines) == (0, [])
     assert "1 of 2 can be played" in said

