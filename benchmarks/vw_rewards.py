@@ -34,7 +34,7 @@ import numpy as np
 
 from benchmarks.peers import vw
 from benchmarks.peers.compare import say
-from melee.artefact import write_atomically
+from melee.atomic import write_atomically
 from melee.datasets.suites import Entry, Suite, load_suite
 from melee.errors import DataError, MeleeError
 from melee.preparation import N_LABELLED, prepare

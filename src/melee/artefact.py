@@ -11,7 +11,6 @@ import io
 import json
 import math
 import os
-import tempfile
 import zipfile
 from dataclasses import dataclass
 from importlib import resources
@@ -21,7 +20,9 @@ from typing import Any
 import numpy as np
 
 from melee.arrays import Floats
-from melee.errors import DataError, unknown
+from melee.atomic import make_directory, write_atomically
+from melee.errors import DataError, file_error, unknown
+from melee.limits import BYTES
 from melee.version import __version__
 
 FORMAT = "melee-policy"
@@ -68,7 +69,7 @@ def save(
 ) -> Policy:
     """Write a policy; the manifest comes last, so a torn write is not taken for a policy."""
     path = Path(directory)
-    path.mkdir(parents=True, exist_ok=True)
+    make_directory(path)
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     weights = buffer.getvalue()
@@ -86,22 +87,6 @@ def save(
     write_atomically(path / WEIGHTS, weights)
     write_atomically(path / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
     return Policy(kind, schema, arrays, training, reference, digest)
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all, even if the process is killed."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)  # as other files; a temporary one is private
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def shipped() -> list[str]:
@@ -146,9 +131,7 @@ def load(
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise DataError(
-            f"{file}: cannot be read ({error.strerror}); copy the policy again"
-        ) from None
+        raise file_error(file, "read", error) from None
     expected = manifest["weights"]
     if len(content) != expected["bytes"]:
         raise DataError(
@@ -162,8 +145,14 @@ def load(
             f"{expected['sha256'][:12]}; it was changed or damaged: copy the policy again"
         )
     try:
+        with zipfile.ZipFile(io.BytesIO(content)) as packed:
+            n_bytes = sum(one.file_size for one in packed.infolist())
+        if n_bytes > BYTES.most:
+            raise DataError(BYTES.sentence(f"{file}: it unpacks to {n_bytes:,} bytes"))
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             weights = {key: np.asarray(arrays[key]) for key in arrays.files}
+    except DataError:
+        raise
     except (ValueError, OSError, zipfile.BadZipFile) as error:
         raise DataError(f"{file}: not a file of arrays ({error}); copy the policy again") from None
     for key, shape in shapes.items():
@@ -186,7 +175,7 @@ def _manifest(path: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); is this a policy?") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not JSON ({error}); copy the policy again") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise DataError(f"{path}: not the manifest of a MELEE policy; check the path")

@@ -5,6 +5,8 @@ it, the command line prints it and exits with 2: nobody has to read a traceback 
 was wrong with the input.
 """
 
+import errno
+import os
 from typing import Any
 
 
@@ -41,6 +43,42 @@ def shown(value: Any) -> str:
     except Exception:
         text = f"something that cannot be shown ({type(value).__name__})"
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def told(error: Exception) -> str:
+    """What to tell of an exception where one failure must not stop the rest of the work."""
+    return str(error) if isinstance(error, MeleeError) else f"{type(error).__name__}: {error}"
+
+
+_ADVICE = {
+    errno.ENOENT: "check the path",
+    errno.ENOTDIR: "check the path, a part of which is a file",
+    errno.EISDIR: "give the path of a file",
+    errno.ENAMETOOLONG: "give a shorter path",
+    errno.EACCES: "check the permissions, or give another path",
+    errno.EPERM: "check the permissions, or give another path",
+    errno.EROFS: "give a path on a disk that can be written to",
+    errno.ENOSPC: "make room on the disk and try again",
+    errno.EDQUOT: "make room on the disk and try again",
+    errno.EFBIG: "make room on the disk and try again",
+    errno.EMFILE: "close other files, or raise the limit of open ones (ulimit -n)",
+    errno.ENFILE: "close other files, or raise the limit of open ones (ulimit -n)",
+}
+
+
+def advice(error: BaseException) -> str:
+    """What to do about an error of the file system."""
+    return _ADVICE.get(getattr(error, "errno", None) or 0, "check the path and its disk")
+
+
+def file_error(path: str | os.PathLike[str], what: str, error: OSError | ValueError) -> "DataError":
+    """The error for a file that cannot be `read` or `written`, with the reason and what to do.
+
+    >>> print(file_error("a.csv", "read", OSError(13, "Permission denied")))
+    a.csv: cannot be read (Permission denied); check the permissions, or give another path
+    """
+    reason = getattr(error, "strerror", None) or error
+    return DataError(f"{path!s:.300}: cannot be {what} ({reason}); {advice(error)}")
 
 
 def whole_number(name: str, value: Any, least: int) -> int:

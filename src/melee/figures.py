@@ -1,11 +1,14 @@
 """Figures, as files: PNG or SVG, by the ending of their name."""
 
+import io
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from melee.arrays import Floats
+from melee.atomic import write_atomically
 from melee.errors import InputError
 from melee.extras import needed
 
@@ -21,6 +24,12 @@ def check_path(path: Path) -> Path:
         import matplotlib as mpl  # noqa: F401 - to ask before the work
     if not path.parent.is_dir():
         raise InputError(f"cannot draw {path}: there is no directory {path.parent}; make it first")
+    if path.is_dir():
+        raise InputError(f"cannot draw {path}: it is a directory; name a file in it")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(
+            f"cannot draw {path}: the directory {path.parent} cannot be written to; give another"
+        )
     return path
 
 
@@ -47,7 +56,9 @@ def learning_curves(curves: Mapping[str, Floats], path: Path, *, title: str) -> 
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
     axes.legend(frameon=False, fontsize=9)
-    figure.savefig(path, dpi=160)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=path.suffix.lower()[1:], dpi=160)
+    write_atomically(path, drawn.getvalue())
 
 
 def sparkline(curve: Floats, width: int = 60) -> str:

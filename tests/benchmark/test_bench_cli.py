@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -18,6 +20,7 @@ from melee.benchmark.run import load_results
 from melee.benchmark.store import Store
 from melee.cli import app
 from melee.cli import benchmark as commands
+from melee.datasets import read_table
 from melee.errors import MeleeError
 from tests.benchmark.made import (
     SPECS,
@@ -27,6 +30,7 @@ from tests.benchmark.made import (
     is_running,
     wait_until,
     workers_of,
+    write_table,
 )
 
 
@@ -120,6 +124,133 @@ def test_the_report_says_how_many_datasets_are_complete_and_which_are_not(finish
     assert "3 of 6" in page
     for sentence in ["short", "30 rows are reserved for calibration", "only the class"]:
         assert sentence in page
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4])
+def test_a_run_that_was_cut_short_has_a_report(share, finished, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(finished[0], out)
+    log = out / "cells.log"
+    log.write_bytes(log.read_bytes()[: int(share * log.stat().st_size)])
+    assert call("results", out).exit_code == 0
+    assert call("report", out).exit_code == 0
+    page = (out / "report.html").read_text()
+    assert "0 of 6" in page
+    assert "not run yet" in page
+    with pytest.raises(MeleeError, match=r"none of the 6 datasets has a run .* finish"):
+        call("compare", out)
+
+
+def test_a_report_that_does_not_fit_on_the_disk_gets_a_sentence(finished, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    shutil.copytree(finished[0], out)
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(MeleeError, match=r"cannot be written \(No space left on device\); make"):
+        call("report", out)
+    assert not list(out.rglob("*.tmp"))
+
+
+def test_the_hash_of_the_results_is_printed(finished, expected, suite, tmp_path, inline):
+    line = f"hash of the results: {expected.fingerprint()}"
+    assert line in finished[1].stderr.splitlines()
+    out = tmp_path / "out"
+    said = call(*bench_arguments(suite, out, "--max-rounds", 20))
+    (other,) = [one for one in said.stderr.splitlines() if one.startswith("hash of")]
+    assert other != line
+    again = call(*bench_arguments(suite, out, "--max-rounds", 20))  # with nothing to run
+    assert other in again.stderr.splitlines()
+
+
+def test_a_damaged_store_json_costs_no_cell(finished, suite, tmp_path, monkeypatch):
+    monkeypatch.setattr("melee.benchmark.engines.engine", lambda *_, **__: NoEngine())
+    for damage in ("{torn", "", "[]", None):
+        out = tmp_path / f"out {damage}"
+        shutil.copytree(finished[0], out)
+        file = out / "store.json"
+        if damage is None:
+            file.unlink()
+        else:
+            file.write_text(damage)
+        said = call("results", out, "--format", "csv")
+        assert len(said.stdout.splitlines()) == 19
+        lost = f"melee: {file}: lost or damaged; the cells are in cells.log, and none is lost by it"
+        assert f"{lost}; run melee bench again to mend it" in said.stderr
+        assert "36 cells are done" in call(*bench_arguments(suite, out, "--dry-run")).stdout
+        said = call(*bench_arguments(suite, out))
+        assert f"{lost}; it is made again" in said.stderr
+        assert "all 36 cells were done before" in said.stderr
+        assert file.read_bytes() == (finished[0] / "store.json").read_bytes()
+        assert "lost or damaged" not in call("results", out).stderr
+
+
+def test_one_hostile_file_does_not_stop_the_others(tmp_path, inline, monkeypatch):
+    suite, out = tmp_path / "suite", tmp_path / "out"
+    suite.mkdir()
+    write_table(suite / "good.csv", 60)
+    (suite / "blank.csv").write_text("  \n ")
+    rows = "".join(f"{i % 3},c{i % 2}\n" for i in range(60))
+    (suite / "digits.csv").write_text(f"a,target\n{'9' * 400},c1\n{rows}")
+    labels = pa.table({"a": range(60), "target": [[1, 2]] * 60})
+    pq.write_table(labels, suite / "lists.parquet")
+    (suite / "unforeseen.arff").write_text("x")
+
+    def fail(*_, **__):
+        raise RuntimeError("a parser's own trouble")
+
+    monkeypatch.setattr("melee.datasets.files.read_arff", fail)
+    arguments = ["--explorers", "uniform", "--seeds", 1, "--no-a-a"]
+    said = call("bench", "--suite", suite, "--out", out, *arguments)
+    assert said.exit_code == 0
+    assert "4 cells failed" in said.stderr
+    problems = {one.dataset: one.problem for one in load_results(Store.read(out))}
+    assert problems.pop("good") == ""
+    for name, sentence in {
+        "blank": "the file is blank",
+        "digits": "holds inf in data row 1",
+        "lists": "column 'target' holds a list or a structure in a cell",
+        "unforeseen": "the file cannot be parsed (a parser's own trouble)",
+    }.items():
+        assert sentence in problems.pop(name)
+    assert problems == {}
+
+
+def test_an_error_that_no_reader_foresaw_is_a_datasets_problem(tmp_path, inline, monkeypatch):
+    suite, out = tmp_path / "suite", tmp_path / "out"
+    suite.mkdir()
+    write_table(suite / "good.csv", 60)
+    (suite / "bad.csv").write_text("a,target\n1,x\n")
+    read = read_table
+
+    def fail(path, **rest):
+        if path.name == "bad.csv":
+            raise ZeroDivisionError("1/0")
+        return read(path, **rest)
+
+    monkeypatch.setattr("melee.datasets.suites.read_table", fail)
+    arguments = ["--explorers", "uniform", "--seeds", 1, "--no-a-a"]
+    assert call("bench", "--suite", suite, "--out", out, *arguments).exit_code == 0
+    problems = {one.dataset: one.problem for one in load_results(Store.read(out))}
+    assert problems == {"bad": "ZeroDivisionError: 1/0", "good": ""}
+
+
+def test_a_name_that_is_a_formula_is_a_text_to_spreadsheets(tmp_path, inline):
+    suite, out = tmp_path / "suite", tmp_path / "out"
+    suite.mkdir()
+    for i, name in enumerate(["=HYPERLINK(1)", "-x", "@y", "plain"]):
+        write_table(suite / f"{name}.csv", 60, seed=i)
+    call("bench", "--suite", suite, "--out", out, "--explorers", "uniform", "--seeds", 1)
+    rows = list(csv.reader(io.StringIO(call("results", out, "--format", "csv").stdout)))
+    assert {row[0] for row in rows[1:]} == {"'=HYPERLINK(1)", "'-x", "'@y", "plain"}
+    assert [row[1:4] for row in rows[1:]] == [["30", "3", "2"]] * 4
+    call("report", out)
+    text = (out / "tables" / "results.csv").read_text()
+    assert "\n'=HYPERLINK(1),30," in text
+    names = [row["dataset"] for row in json.loads(call("results", out, "--format", "json").stdout)]
+    assert "=HYPERLINK(1)" in names
 
 
 def test_a_dry_run_shows_the_plan_and_an_estimate_and_leaves_nothing(suite, tmp_path):

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from melee.benchmark.cells import Dataset, Plan
+from melee.benchmark.files import write_checked
 from melee.benchmark.store import Record, Store
 from melee.errors import DataError
 from tests.benchmark.made import wait_until
@@ -191,6 +192,24 @@ def test_a_plan_that_does_not_fit_on_the_disk_gets_a_sentence(tmp_path, monkeypa
             store.save_plan(A_PLAN, {})
 
 
+def test_records_are_forced_to_the_disk_now_and_then_and_at_the_end(tmp_path, monkeypatch):
+    synced, now, sync = [], [100.0], os.fsync
+
+    def note(descriptor):
+        synced.append(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    with Store.open(tmp_path) as store:
+        monkeypatch.setattr("melee.benchmark.store.time.monotonic", lambda: now[0])
+        monkeypatch.setattr(os, "fsync", note)
+        log = (tmp_path / "cells.log").stat().st_ino
+        for seconds, n_synced in [(0.0, 1), (0.4, 1), (0.4, 1), (0.4, 2), (0.1, 2)]:
+            now[0] += seconds
+            store.add(Record.of("k", np.ones(3), 0.1))
+            assert synced == [log] * n_synced
+    assert synced == [log] * 3
+
+
 def test_an_interrupt_while_a_record_is_written_leaves_none_of_it(tmp_path):
     class Interrupted(FileIO):
         def write(self, content):
@@ -269,8 +288,8 @@ def can_open(directory):
 
 def test_what_a_killed_driver_was_writing_is_cleared_away(tmp_path):
     write_log(tmp_path)
-    for name in [".plan.json.123", ".datasets.json.7", ".cells.log.99", ".store.json.1"]:
-        (tmp_path / name).write_text("half")
+    for name in ["plan.json", "datasets.json", "cells.log", "store.json"]:
+        (tmp_path / f".{name}.0123abcd.tmp").write_text("half")
     (tmp_path / ".notes.1").write_text("of somebody else")
     with Store.open(tmp_path):
         pass
@@ -279,7 +298,7 @@ def test_what_a_killed_driver_was_writing_is_cleared_away(tmp_path):
 
 
 def test_a_store_whose_making_was_killed_is_made_again(tmp_path):
-    for name in ["lock", ".store.json.123"]:
+    for name in ["lock", ".store.json.0123abcd.tmp"]:
         (tmp_path / name).write_text("half")
     with Store.open(tmp_path) as store:
         store.add(some_records()[0])
@@ -303,6 +322,7 @@ def other_store(path: Path):
 def no_json(path: Path):
     path.mkdir()
     (path / "store.json").write_bytes(b"\xff\xfe")
+    (path / "cells.log").write_bytes(b"of something else")
 
 
 def newer(path: Path):
@@ -334,6 +354,16 @@ def test_a_directory_that_cannot_be_made_gets_a_sentence(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(DataError, match="cannot be written to"):
         Store.open(tmp_path / "file" / "out")
+
+
+def test_a_plan_of_another_version_gets_a_sentence(tmp_path):
+    with Store.open(tmp_path) as store:
+        plan = A_PLAN.as_dict()
+        write_checked(tmp_path / "plan.json", {"plan": plan | {"more": 1}, "about": {}})
+        with pytest.raises(
+            DataError, match=r"plan.json: the plan of another version of melee; run"
+        ):
+            store.load_plan()
 
 
 def test_looking_where_there_is_no_benchmark_gets_a_sentence(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from melee.cli import app
-from melee.cli.app import out as console
+from melee.cli.base import out as console
 from melee.errors import DataError, InputError
 from tests.evaluation.worlds import clean_log
 

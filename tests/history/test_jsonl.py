@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from melee.errors import DataError, InputError
-from melee.history import History, Round, append_lines, jsonl, line_of
+from melee.history import History, Round, append_lines, line_of
 
 ROUND = Round({"age": 31.0}, "sports", 1.0, 0.8)
 GOOD = b'{"context": {"age": 31}, "action": "sports", "probability": 0.8, "reward": 1}\n'
@@ -84,8 +84,12 @@ def test_a_write_that_was_cut_short_is_said(tmp_path, monkeypatch):
         (GOOD.replace(b"31", b"1e999"), "the context holds inf at 'age'"),
         (GOOD.replace(b"probability", b"reward"), "the name 'reward' appears twice"),
         (GOOD.replace(b"31", b"[" * 100_000), "nested too deeply"),
-        (GOOD.replace(b"31", b"[" * 900 + b"]" * 900), "the context's 'age' is"),
-        (GOOD.replace(b"31", b"9" * 5000), "not JSON"),
+        (GOOD.replace(b"31", b"[" * 98 + b"]" * 98), "the context's 'age' is"),
+        (GOOD.replace(b"31", b"[" * 99 + b"]" * 99), "the limit is 100: set MELEE_MAX_DEPTH"),
+        (
+            GOOD.replace(b"31", b"9" * 5000),
+            "5,000 digits; the limit is 1,000: set MELEE_MAX_DIGITS",
+        ),
         (GOOD.replace(b'"action"', b'"arm"'), "the action is missing"),
         (GOOD.replace(b'"reward"', b'"cost"'), "the reward is missing"),
         (GOOD.replace(b'"sports"', b'["sports"]'), "is not the label of an action"),
@@ -148,15 +152,17 @@ def test_an_empty_file_is_an_empty_history(tmp_path):
 
 
 def test_a_line_without_end_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(jsonl, "MAX_LINE", 100)
+    monkeypatch.setenv("MELEE_MAX_LINE", "100")
     file = tmp_path / "log.jsonl"
     file.write_bytes(GOOD + b"x" * 1000 + b"\n" + GOOD)
-    with pytest.raises(DataError, match="line 2: it is longer than 100 bytes"):
+    with pytest.raises(
+        DataError, match="line 2: it has more than 100 bytes; the limit is 100: set MELEE_MAX"
+    ):
         History.read(file)
     history = History.read(file, strict=False)
     assert len(history) == 2
     assert history.problems[0].row == 2
-    with pytest.raises(InputError, match="expected at most 100"):
+    with pytest.raises(InputError, match="bytes as a line; the limit is 100"):
         line_of(Round({"x" * 100: 1.0}, 1, 1.0, 0.5))
 
 

@@ -25,7 +25,6 @@ from melee.version import __version__
 
 MARK = b"\x89MELEE\r\n"
 FORMAT_VERSION = 1
-LARGEST_FILE = 2**33
 _HEAD = struct.Struct("<8sIQQ")
 _DIGEST = 32
 _TYPES = {"float64": np.float64, "int64": np.int64, "uint8": np.uint8}

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from melee.agent.arguments import read_labels
-from melee.agent.file import LARGEST_FILE, pack, unpack
+from melee.agent.file import pack, unpack
 from melee.agent.ids import Ids
 from melee.agent.knowledge import Knowledge, Labels
 from melee.agent.model import Model
 from melee.agent.pending import Pending, Waiting
-from melee.artefact import write_atomically
+from melee.atomic import write_atomically
 from melee.checks import (
     check_probability,
     check_reward,
@@ -27,6 +27,7 @@ from melee.errors import DataError, InputError, MeleeError, MeleeWarning
 from melee.explorers import parse
 from melee.features import FeatureMap
 from melee.labels import check_label, label_from_json, label_to_json
+from melee.limits import AGENT_BYTES
 
 if TYPE_CHECKING:
     from melee.agent.agent import Agent
@@ -38,20 +39,15 @@ _PLAIN = ("seed", "floor", "half_life", "timeout", "default_reward", "max_pendin
 
 def save(agent: "Agent", path: str | os.PathLike[str]) -> None:
     """Write an agent to a file, whole or not at all."""
-    content = agent.to_bytes()
-    try:
-        write_atomically(Path(path), content)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(f"{path!s:.200}: cannot be written ({reason}); check the path") from None
+    write_atomically(Path(path), agent.to_bytes())
 
 
 def load(kind: type[A], path: str | os.PathLike[str], log: Any) -> A:
     """Read an agent from a file."""
     try:
         size = Path(path).stat().st_size
-        if size > LARGEST_FILE:
-            raise DataError(f"{path}: {size} bytes are too many for the file of an agent")
+        if size > AGENT_BYTES.most:
+            raise DataError(AGENT_BYTES.sentence(f"{path}: the file has {size:,} bytes"))
         if not Path(path).is_file():
             raise DataError(f"{path}: not a file; check the path")
         content = Path(path).read_bytes()

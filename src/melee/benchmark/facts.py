@@ -15,7 +15,7 @@ from typing import Any
 from melee.benchmark.cells import Dataset, source_hash
 from melee.benchmark.files import read_checked, write_checked
 from melee.datasets import Entry
-from melee.errors import DataError, MeleeError, MissingPackageError
+from melee.errors import DataError, MissingPackageError, told
 from melee.extras import needed
 from melee.preparation import N_LABELLED
 
@@ -53,8 +53,8 @@ class Facts:
             task = entry.load(keep_rows=for_agents)
         except MissingPackageError:  # it is not the dataset's fault
             raise
-        except MeleeError as error:
-            return Dataset(entry.name, entry.family, "", 0, 0, 0, str(error))
+        except Exception as error:  # one file must not stop the others
+            return Dataset(entry.name, entry.family, "", 0, 0, 0, told(error))
         facts: list[Any] = [task.content_hash, task.n_rows, task.n_features, task.n_actions]
         facts += [task.named_rows().content_hash if for_agents else ""]
         if token:
@@ -96,7 +96,7 @@ def _token(suite: str, entry: Entry) -> str:
 def _state_of(path: Path) -> list[Any]:
     try:
         state = path.stat()
-    except OSError:
+    except (OSError, ValueError):
         return [str(path)]
     times = [state.st_mtime_ns, state.st_ctime_ns]  # nobody can set the second
     return [str(path.resolve()), state.st_size, state.st_ino, *times]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from melee.artefact import write_atomically
+from melee.atomic import write_atomically
 from melee.errors import DataError
 
 

@@ -112,12 +112,7 @@ class Results:
 
     def fingerprint(self) -> str:
         """One hash over all results: the same however and in whatever order they were run."""
-        digest = hashlib.sha256()
-        for one in self:
-            head = (one.dataset, one.explorer, one.seed, one.n_rounds, one.problem)
-            digest.update(json.dumps(head).encode())
-            digest.update(np.ascontiguousarray(one.rewards, dtype="<f8").data)
-        return digest.hexdigest()
+        return fingerprint(self)
 
     def mean_rewards(self) -> Floats:
         """Mean reward over seeds, shape (complete datasets, explorers)."""
@@ -130,3 +125,13 @@ class Results:
                 for dataset in self.complete_datasets()
             ]
         ).reshape(-1, len(self.explorers))
+
+
+def fingerprint(cells: Iterable[CellResult]) -> str:
+    """One hash over results in the order of their plan, of which it holds one at a time."""
+    digest = hashlib.sha256()
+    for one in cells:
+        head = (one.dataset, one.explorer, one.seed, one.n_rounds, one.problem)
+        digest.update(json.dumps(head).encode())
+        digest.update(np.ascontiguousarray(one.rewards, dtype="<f8").data)
+    return digest.hexdigest()

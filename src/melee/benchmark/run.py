@@ -4,7 +4,7 @@ import contextlib
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from melee.benchmark.cells import Cell, Dataset, Plan, code_version, identity
 from melee.benchmark.engines import Engine
 from melee.benchmark.facts import Facts
-from melee.benchmark.results import CellResult, Results
+from melee.benchmark.results import CellResult, Results, fingerprint
 from melee.benchmark.store import Record, Store
 from melee.benchmark.ways import labels, split
 from melee.benchmark.work import Group, Times
@@ -97,6 +97,7 @@ class Summary:
     starting: float
     workers: int
     times: Times = field(default_factory=Times)
+    fingerprint: str = ""
 
     @property
     def overhead(self) -> float:
@@ -200,6 +201,7 @@ def run(
         starting=engine.starting,
         workers=workers,
         times=engine.times,
+        fingerprint=fingerprint(finished(plan, store)),
     )
 
 
@@ -229,24 +231,34 @@ def about(plan: Plan) -> dict[str, Any]:
 def load_results(store: Store, replicate: int = 0) -> Results:
     """The results of the latest plan; replicate 1 are the second runs of the A/A check."""
     plan, noted = store.load_plan()
-    records = {record.key: record for record in store.records()}
     results = Results([one.name for one in plan.datasets], [*plan.explorers], [*plan.seeds], noted)
-    for dataset in plan.datasets:
-        for cell in plan.cells[dataset.name]:
-            if cell.key in records and cell.replicate == replicate:
-                record = records[cell.key]
-                results.add(
-                    CellResult(
-                        dataset.name,
-                        dataset.family,
-                        record.n or plan.n_rounds(dataset),
-                        dataset.n_features,
-                        dataset.n_actions,
-                        cell.explorer,
-                        cell.seed,
-                        record.rewards,
-                        record.seconds,
-                        record.problem,
-                    )
-                )
+    for one in finished(plan, store, replicate):
+        results.add(one)
     return results
+
+
+def finished(plan: Plan, store: Store, replicate: int = 0) -> Iterator[CellResult]:
+    """The plan's cells that have a result, one at a time: by dataset, explorer and seed."""
+    place = {spec: i for i, spec in enumerate(plan.explorers)}
+    cells = [
+        (dataset, cell)
+        for dataset in plan.datasets
+        for cell in sorted(
+            plan.cells[dataset.name], key=lambda one: (place[one.explorer], one.seed)
+        )
+        if cell.replicate == replicate and cell.key in store
+    ]
+    records = store.records(cell.key for _, cell in cells)
+    for (dataset, cell), record in zip(cells, records, strict=True):
+        yield CellResult(
+            dataset.name,
+            dataset.family,
+            record.n or plan.n_rounds(dataset),
+            dataset.n_features,
+            dataset.n_actions,
+            cell.explorer,
+            cell.seed,
+            record.rewards,
+            record.seconds,
+            record.problem,
+        )

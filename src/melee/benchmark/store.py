@@ -1,8 +1,10 @@
 """The store: finished cells in one append-only file, each with its checksum.
 
-A record is appended when its cell is finished, and is there for good once the call returns: a
-killed driver or worker loses only what was still running. A torn record at the end is cut off
-and its cell runs again; a damaged one in the middle is named, skipped and runs again.
+A record is appended when its cell is finished, and outlives the driver once the call returns: a
+killed driver or worker loses only what was still running. Once a second, and at the end, records
+are forced to the disk, so that a machine that stops loses no more than that second's. A torn record
+at the end is cut off and its cell runs again; a damaged one in the middle is named, skipped and
+runs again. The records tell what they are: a damaged store.json is made again for them.
 
     DIR/store.json     what this is, and its format version
     DIR/plan.json      the plan of the latest run
@@ -11,14 +13,15 @@ and its cell runs again; a damaged one in the middle is named, skipped and runs 
     DIR/lock           held by the one driver that may write
 """
 
+import contextlib
 import fcntl
 import hashlib
 import json
 import os
-import re
 import struct
+import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import FileIO
 from itertools import accumulate, pairwise
@@ -28,17 +31,18 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from melee.arrays import Floats
-from melee.artefact import write_atomically
+from melee.atomic import clear, sync_directory, target_of, write_atomically
 from melee.benchmark.cells import Plan
 from melee.benchmark.files import read_checked, sentences, write_checked
-from melee.errors import DataError
+from melee.errors import DataError, file_error
 from melee.version import __version__
 
 FORMAT, FORMAT_VERSION = "melee-bench", 1
 _MAGIC = b"MELC"
 _HEAD = struct.Struct("<4sII16s")  # magic, bytes of the header, bytes of the rewards, checksum
-_UNFINISHED = re.compile(r"\.(store\.json|plan\.json|datasets\.json|cells\.log)\.\d+")
-"""Names of files that a killed driver was writing."""
+_FILES = ("store.json", "plan.json", "datasets.json", "cells.log")
+SYNC_EVERY = 1.0
+"""Seconds between two times that records are forced to the disk."""
 
 
 @dataclass(frozen=True)
@@ -79,22 +83,31 @@ class Record:
 
 
 class Store:
-    """The finished cells of a directory; `Store.open` to write, `Store.read` to look."""
+    """The finished cells of a directory; `Store.open` to write, `Store.read` to look.
 
-    def __init__(self, directory: Path) -> None:
+    Attributes
+    ----------
+    damage
+        What of the records is lost, a text for each place.
+    remark
+        What a reader should know although nothing is lost, or an empty text.
+    """
+
+    def __init__(self, directory: Path, remark: str = "") -> None:
         self.directory = directory
         self.damage: list[str] = []
+        self.remark = remark
         self._places: dict[str, tuple[int, int]] = {}  # key → begin and end of its rewards
         self._heads: dict[str, dict[str, Any]] = {}
         self._log: FileIO | None = None
+        self._synced = 0.0
         self._lock: BinaryIO | None = None
 
     @classmethod
     def read(cls, directory: str | os.PathLike[str]) -> "Store":
         """Open a store to look at it; nothing on disk is changed."""
         path = Path(directory)
-        _check_format(path)
-        store = cls(path)
+        store = cls(path, _check_format(path))
         store._scan(repair=False)
         return store
 
@@ -102,21 +115,20 @@ class Store:
     def open(cls, directory: str | os.PathLike[str]) -> "Store":
         """Open or make a store to write to it; refuses if another driver does."""
         path = Path(directory)
-        check_free(path)
-        store = cls(path)
+        store = cls(path, check_free(path))
         try:
             with sentences(path):
                 path.mkdir(parents=True, exist_ok=True)
                 store._take_lock()
-                for file in path.iterdir():
-                    if _UNFINISHED.fullmatch(file.name):
-                        file.unlink()
-                if not (path / "store.json").exists():
+                for name in _FILES:
+                    clear(path / name)
+                if store.remark or not (path / "store.json").exists():
                     about = {"format": FORMAT, "format_version": FORMAT_VERSION}
                     content = json.dumps(about | {"melee": __version__}) + "\n"
                     write_atomically(path / "store.json", content.encode())
                 store._scan(repair=True)
                 store._log = FileIO(path / "cells.log", "a")
+                sync_directory(path)
         except BaseException:
             store.close()
             raise
@@ -152,7 +164,7 @@ class Store:
         return float(self._heads[key]["seconds"])
 
     def add(self, record: Record) -> None:
-        """Append a finished cell; it outlives this process once this returns."""
+        """Append a finished cell; it outlives this process once this returns, and soon power."""
         assert self._log is not None, "opened for reading"
         head = {name: value for name, value in vars(record).items() if name != "payload"}
         header, payload = json.dumps(head).encode(), record.payload
@@ -167,14 +179,21 @@ class Store:
             except BaseException:
                 self._log.truncate(begin)
                 raise
+            if time.monotonic() - self._synced >= SYNC_EVERY:
+                os.fsync(self._log.fileno())
+                self._synced = time.monotonic()
         at = begin + _HEAD.size + len(header)
         self._places[record.key] = (at, at + len(payload))
         self._heads[record.key] = head
 
-    def records(self) -> Iterator[Record]:
-        """All records, in one reading of the file."""
+    def records(self, keys: Iterable[str] | None = None) -> Iterator[Record]:
+        """The records of some cells in their order, or all in the file's; one at a time."""
+        wanted = list(self._places if keys is None else keys)
+        if not wanted:
+            return
         with (self.directory / "cells.log").open("rb") as log:
-            for key, (begin, end) in self._places.items():
+            for key in wanted:
+                begin, end = self._places[key]
                 log.seek(begin)
                 yield Record(**self._heads[key], payload=log.read(end - begin))
 
@@ -197,7 +216,13 @@ class Store:
                 f"{error}; run the same melee bench command again, which finds the finished cells "
                 "by their keys"
             ) from None
-        return Plan.from_dict(content["plan"]), content["about"]
+        try:
+            return Plan.from_dict(content["plan"]), dict(content["about"])
+        except (TypeError, KeyError, AttributeError, ValueError):
+            raise DataError(
+                f"{file}: the plan of another version of melee; run the same melee bench command "
+                "again"
+            ) from None
 
     def _take_lock(self) -> None:
         path = self.directory / "lock"
@@ -220,9 +245,12 @@ class Store:
     def _scan(self, *, repair: bool) -> None:
         """Find all good records; with `repair`, leave only those in the file."""
         file = self.directory / "cells.log"
-        if not file.exists():
+        try:
+            content = file.read_bytes()
+        except FileNotFoundError:
             return
-        content = file.read_bytes()
+        except OSError as error:
+            raise file_error(file, "read", error) from None
         good: list[tuple[int, int]] = []
         at = 0
         while at < len(content):
@@ -266,36 +294,55 @@ def _record_end(content: bytes, at: int) -> int | None:
     return end if hashlib.sha256(content[begin:end]).digest()[:16] == checksum else None
 
 
-def check_free(path: Path) -> None:
-    """Refuse a directory for results that belongs to something else."""
-    if path.exists() and not path.is_dir():
-        raise DataError(f"{path}: a file; give a directory for the results")
-    # A driver that was killed while it made the store leaves no more than these.
-    if path.is_dir() and any(
-        file.name != "lock" and not _UNFINISHED.fullmatch(file.name) for file in path.iterdir()
-    ):
-        _check_format(path)
+def check_free(path: Path) -> str:
+    """Refuse a directory for results that belongs to something else; a remark, as `_check_format`.
+
+    A driver that was killed while it made the store leaves a lock and temporary files at most.
+    """
+    with sentences(path):
+        if path.exists() and not path.is_dir():
+            raise DataError(f"{path}: a file; give a directory for the results")
+        if path.is_dir() and any(
+            file.name != "lock" and target_of(file.name) not in _FILES for file in path.iterdir()
+        ):
+            return _check_format(path)
+    return ""
 
 
-def _check_format(path: Path) -> None:
-    """Refuse a directory that is not a store of this version."""
+def _check_format(path: Path) -> str:
+    """Refuse a directory that is not a store of this version.
+
+    A remark if store.json is lost and the records, by which a store is known as well, are there.
+    """
     if not path.is_dir():
         raise DataError(f"{path}: there is no such directory; melee bench --out {path} makes it")
     file = path / "store.json"
-    if not file.exists():
-        raise DataError(
-            f"{path}: it holds other files and no benchmark; give a new or an empty directory"
-        )
-    try:
+    about: Any = None
+    with contextlib.suppress(OSError, ValueError, RecursionError):
         about = json.loads(file.read_text(encoding="utf-8"))
-        version = about["format_version"] if about["format"] == FORMAT else None
-    except (OSError, ValueError, KeyError, TypeError):
-        version = None
-    if version is None:
+    if not isinstance(about, dict) or "format" not in about or "format_version" not in about:
+        if _holds_records(path / "cells.log"):
+            return f"{file}: lost or damaged; the cells are in cells.log, and none is lost by it"
+        if not file.exists():
+            raise DataError(
+                f"{path}: it holds other files and no benchmark; give a new or an empty directory"
+            )
         raise DataError(f"{file}: not that of a MELEE benchmark; give another directory")
-    if version != FORMAT_VERSION:
+    if about["format"] != FORMAT:
+        raise DataError(f"{file}: not that of a MELEE benchmark; give another directory")
+    if about["format_version"] != FORMAT_VERSION:
         raise DataError(
-            f"{file}: format version {version}, written by melee {about.get('melee')}; this is "
-            f"melee {__version__}, which reads version {FORMAT_VERSION}: install that one, or "
-            "give another directory"
+            f"{file}: format version {about['format_version']}, written by melee "
+            f"{about.get('melee')}; this is melee {__version__}, which reads version "
+            f"{FORMAT_VERSION}: install that one, or give another directory"
         )
+    return ""
+
+
+def _holds_records(log: Path) -> bool:
+    """Whether a log begins with a record; another version of the format has another mark."""
+    try:
+        with log.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False

@@ -20,7 +20,14 @@ from melee.benchmark.cells import (
 from melee.benchmark.store import Record
 from melee.benchmark.ways import split
 from melee.datasets import Suite, load_suite
-from melee.errors import DataError, InputError, MeleeError, MeleeWarning, MissingPackageError
+from melee.errors import (
+    DataError,
+    InputError,
+    MeleeError,
+    MeleeWarning,
+    MissingPackageError,
+    told,
+)
 from melee.extras import needed
 from melee.loop import Run, simulate
 from melee.preparation import Prepared, prepare
@@ -84,7 +91,7 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
     except MissingPackageError:  # not a result: with the package there will be one
         raise
     except Exception as error:
-        yield from (Record.failure(cell.key, _reason(error)) for cell in group.cells)
+        yield from (Record.failure(cell.key, told(error)) for cell in group.cells)
         return
     times.loading += time.perf_counter() - began
     identities = {label: _identity(label) for label in {cell.explorer for cell in group.cells}}
@@ -124,7 +131,7 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
                 record = Record.failure(cell.key, reason)
                 gc.collect()
             except Exception as error:
-                record = Record.failure(cell.key, _reason(error))
+                record = Record.failure(cell.key, told(error))
                 break
         yield record
     times.total += time.perf_counter() - began
@@ -155,11 +162,6 @@ def _check_code(expected: str) -> None:
             f"{expected}: the code was edited meanwhile, or another machine has another version; "
             "install the same one everywhere and run the same command again"
         )
-
-
-def _reason(error: Exception) -> str:
-    """What to tell of an exception; a bug in an explorer must not stop the other cells."""
-    return str(error) if isinstance(error, MeleeError) else f"{type(error).__name__}: {error}"
 
 
 def run_group(group: Group) -> Outcome:

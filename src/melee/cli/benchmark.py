@@ -1,6 +1,5 @@
 """Commands for benchmarks: bench, results, compare, report, and the demo."""
 
-import csv
 import json
 import sys
 import time
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from melee.cli.app import app, check_format, out, progress_bar, say
+from melee.cli.base import app, check_format, out, progress_bar, say
+from melee.sheets import csv_text
 
 if TYPE_CHECKING:
     from melee.benchmark.run import Summary
@@ -130,6 +130,8 @@ def _bench(
             )
             with Store.open(directory) as store:
                 facts.save(directory)
+                if store.remark:
+                    say(f"melee: {store.remark}; it is made again")
                 for damage in store.damage:
                     say(f"melee: {damage}; the cells that are lost by it run again")
                 left = pending(plan, store, retry_failed=retry_failed)
@@ -209,7 +211,8 @@ def _show_plan(plan: Any, directory: Path, workers: int) -> None:
     from melee.benchmark.run import estimate
     from melee.benchmark.store import Store
 
-    store = Store.read(directory) if (directory / "store.json").exists() else None
+    begun = any((directory / name).exists() for name in ("store.json", "cells.log"))
+    store = Store.read(directory) if begun else None
     cells = [cell for group in plan.cells.values() for cell in group]
     done = sum(store is not None and cell.key in store for cell in cells)
     unusable = [one for one in plan.datasets if one.problem]
@@ -240,6 +243,7 @@ def _show_summary(summary: "Summary", directory: Path) -> None:
             f"{times.total - times.playing - times.loading - times.preparing:.1f} s other; "
             f"overhead outside the compiled loop {summary.overhead:.0%}"
         )
+    say(f"hash of the results: {summary.fingerprint}")
     if summary.n_failed:
         say(f"{summary.n_failed:,} cells failed; melee report {directory} says which and why")
 
@@ -248,6 +252,8 @@ def _open(directory: Path) -> "Store":
     from melee.benchmark.store import Store
 
     store = Store.read(directory)
+    if store.remark:
+        say(f"melee: {store.remark}; run melee bench again to mend it")
     for damage in store.damage:
         say(f"melee: {damage}; run melee bench again to mend it")
     return store
@@ -258,9 +264,7 @@ def _print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: str
     if form == "json":
         print(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1))
     elif form == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+        print(csv_text(columns, rows), end="")
     else:
         table = Table()
         for i, name in enumerate(columns):

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from melee.cli.app import app, out, say
+from melee.cli.base import app, out, say
 
 
 @app.command("compile")

@@ -1,8 +1,6 @@
 """Commands for logs: doctor, which looks for faults, and evaluate, which judges explorers."""
 
-import csv
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +8,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from melee.cli.app import app, check_format, out, say
+from melee.cli.base import app, check_format, out, say
+from melee.sheets import csv_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,9 +85,8 @@ def evaluate(
     if format == "json":
         print(json.dumps(rows, indent=2))
     elif format == "csv":
-        writer = csv.DictWriter(sys.stdout, list(_EMPTY), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({**row, "warnings": " | ".join(row["warnings"])} for row in rows)
+        lines = ({**row, "warnings": " | ".join(row["warnings"])} for row in rows)
+        print(csv_text(list(_EMPTY), ([line[name] for name in _EMPTY] for line in lines)), end="")
     else:
         _show(rows, confidence)
 

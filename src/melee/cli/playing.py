@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from melee.cli.app import app, check_format, out
+from melee.cli.base import app, check_format, out
 
 if TYPE_CHECKING:
     from melee.task import Task

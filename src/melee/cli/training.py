@@ -8,7 +8,7 @@ import typer
 from rich.progress import Progress
 from rich.table import Table
 
-from melee.cli.app import app, out, progress_bar, say
+from melee.cli.base import app, out, progress_bar, say
 
 if TYPE_CHECKING:
     from melee.arrays import Floats

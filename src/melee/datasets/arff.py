@@ -1,7 +1,9 @@
 """A reader of ARFF, the text format of Weka and OpenML, into a pandas frame."""
 
 import io
+import math
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +11,15 @@ import numpy as np
 
 from melee.errors import DataError
 from melee.extras import needed
+from melee.limits import check_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{]+)\s*(\S.*)", re.IGNORECASE)
-_VALUE = re.compile(rf"\s*({_QUOTED}|[^,]*?)\s*(,|$)")
-_SPARSE = re.compile(rf"\s*(\d+)\s+({_QUOTED}|[^,]*?)\s*(,|$)")
+_VALUE = re.compile(rf"\s*(?:({_QUOTED})\s*|([^,]*))(,|$)")
+_SPARSE = re.compile(rf"\s*(\d{{1,9}})\s+(?:({_QUOTED})\s*|([^,]*))(,|$)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 Line = tuple[int, str]
@@ -52,13 +55,11 @@ def read_arff(text: str, *, source: str) -> "pd.DataFrame":
     start = next((k for k, (_, line) in enumerate(lines) if line.lower() == "@data"), None)
     if start is None:
         raise DataError(f"{source}: there is no @data line; an ARFF file has one above its rows")
-    attributes = [
-        _attribute(line, number, source)
-        for number, line in lines[:start]
-        if not line.lower().startswith("@relation")
-    ]
+    header = [line for line in lines[:start] if not line[1].lower().startswith("@relation")]
+    check_columns(source, len(header))
+    attributes = [_attribute(line, number, source) for number, line in header]
     names = [a.name for a in attributes]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, n in Counter(names).items() if n > 1)
     if twice or not names:
         found = f"declares '{twice[0]}' twice" if twice else "declares no @attribute"
         raise DataError(f"{source}: the header {found}; give every column a name of its own")
@@ -98,9 +99,9 @@ def _values(line: str) -> list[str]:
         match = _VALUE.match(line, at)
         if match is None:  # something follows a closing quote: take the rest as it is
             return [*values, line[at:]]
-        values.append(match[1])
+        values.append(match[1] or match[2].rstrip())
         at = match.end()
-        if match[2] == "":
+        if match[3] == "":
             return values
 
 
@@ -171,7 +172,7 @@ def _sparse_columns(rows: list[Line], attributes: list[Attribute], source: str) 
                     f"with an index from 0 to {len(attributes) - 1}"
                 )
             i, at = int(match[1]), match.end()
-            columns[i][k] = _cell(match[2], row, attributes[i], source)
+            columns[i][k] = _cell(match[2] or match[3].rstrip(), row, attributes[i], source)
     return columns
 
 
@@ -188,6 +189,8 @@ def _cell(value: str, row: Line, attribute: Attribute, source: str) -> Any:
 def _number(value: Any, row: Line, attribute: Attribute, source: str) -> float:
     try:
         return float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return math.inf if value > 0 else -math.inf
     except ValueError:
         raise DataError(
             f"{source}: line {row[0]} has {value!r} in '{attribute.name}', declared as numeric"

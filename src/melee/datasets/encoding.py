@@ -74,7 +74,7 @@ def encode(frame: "pd.DataFrame", *, source: str) -> Encoding:
         if numbers is not None:
             _add_numbers(encoding, name, numbers)
         else:
-            _add_levels(encoding, name, column)
+            _add_levels(encoding, name, column, source=source)
     return encoding
 
 
@@ -97,13 +97,16 @@ def as_numbers(column: "pd.Series[Any]", name: str, *, source: str) -> Floats | 
             return None
     elif not pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_complex_dtype(kind):
         return None
-    numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    try:
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    except OverflowError:  # a whole number of hundreds of digits
+        numbers = np.array([_float(value) for value in column])
     infinite = np.isinf(numbers)
     if infinite.any():
         row = int(np.argmax(infinite))
         raise DataError(
-            f"{source}: column '{name}' holds {numbers[row]} in data row {row + 1}; "
-            "replace it by a number, or leave the field empty to mark it as missing"
+            f"{source}: column '{name}' holds {numbers[row]} in data row {row + 1}, or a number of "
+            "that size; replace it, or leave the field empty to mark it as missing"
         )
     return numbers
 
@@ -115,17 +118,24 @@ def as_rows(frame: "pd.DataFrame", *, source: str) -> Rows:
     >>> as_rows(pd.DataFrame({"age": [20, None], "sex": ["f", "m"]}), source="people.csv")[1]
     {'age': None, 'sex': 'm'}
     """
-    import pandas as pd
-
     columns: dict[str, Floats | Texts] = {}
     for label, column in frame.items():
         numbers = as_numbers(column, str(label), source=source)
         if numbers is None:
-            codes, levels = pd.factorize(column, sort=False)
+            codes, levels = distinct(column, str(label), source=source)
             columns[str(label)] = Texts(codes.astype(np.int32), tuple(str(one) for one in levels))
         else:
             columns[str(label)] = numbers
     return Rows(columns)
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
+    except TypeError:  # None, for missing
+        return np.nan
 
 
 def _add_numbers(encoding: Encoding, name: str, numbers: Floats) -> None:
@@ -149,11 +159,23 @@ def _counts_rows(name: str, numbers: Floats) -> bool:
     return bool((numbers == np.arange(numbers.size) + numbers[0]).all())
 
 
-def _add_levels(encoding: Encoding, name: str, column: "pd.Series[Any]") -> None:
+def distinct(column: "pd.Series[Any]", name: str, *, source: str) -> tuple[Any, Any]:
+    """Every row's index into the column's distinct values, -1 where there is none, and those."""
     with needed("reading tables", "tables"):
         import pandas as pd
 
-    codes, found = pd.factorize(column, sort=False)
+    try:
+        codes, found = pd.factorize(column, sort=False)
+    except TypeError:
+        raise DataError(
+            f"{source}: column '{name}' holds a list or a structure in a cell; give every value of "
+            "it a column of its own"
+        ) from None
+    return codes, found
+
+
+def _add_levels(encoding: Encoding, name: str, column: "pd.Series[Any]", *, source: str) -> None:
+    codes, found = distinct(column, name, source=source)
     levels = np.array([str(level) for level in found], dtype=object)
     missing = codes < 0
     n_known = int(codes.size - missing.sum())

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from melee.datasets.suites import Suite
-from melee.errors import MeleeError, MissingPackageError
+from melee.errors import MissingPackageError, told
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def describe(suite: Suite) -> list[Listing]:
                 n_rows, n_columns, n_actions = task.n_rows, task.n_features, task.n_actions
             except MissingPackageError:  # it is the same for all others
                 raise
-            except MeleeError as error:
-                problem = str(error)
+            except Exception as error:  # one file must not hide the others
+                problem = told(error)
         rows.append(
             Listing(entry.name, n_rows, n_columns, n_actions, entry.source, cached, problem)
         )

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 
+from melee.atomic import make_directory, write_atomically
 from melee.datasets.tables import table_to_task
 from melee.errors import DataError, InputError
 from melee.extras import needed
@@ -117,8 +118,8 @@ def fetch(
     )  # before storing: it refuses unusable data
     try:
         _store(directory, data_id, frame, about | {"classes": task.n_actions})
-    except OSError as error:
-        say(f"dataset {data_id} could not be kept in {directory} ({error.strerror or error})")
+    except DataError as error:
+        say(f"dataset {data_id} could not be kept: {error}")
     return task
 
 
@@ -250,27 +251,11 @@ def _explained(data_id: int) -> Iterator[None]:
 
 def _store(directory: Path, data_id: int, frame: "pd.DataFrame", about: dict[str, Any]) -> None:
     """Write the rows, then the sidecar that vouches for them; each appears whole or not at all."""
-    directory.mkdir(parents=True, exist_ok=True)
-    rows = directory / f"{data_id}.parquet"
-    with _replacing(rows) as temporary:
-        frame.to_parquet(temporary, engine="pyarrow", index=False)
-        content = temporary.read_bytes()
+    make_directory(directory)
+    content: bytes = frame.to_parquet(None, engine="pyarrow", index=False)
+    write_atomically(directory / f"{data_id}.parquet", content)
     about = about | {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    with _replacing(directory / f"{data_id}.json") as temporary:
-        temporary.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside the path, which takes its place once it is complete."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_atomically(directory / f"{data_id}.json", (json.dumps(about, indent=1) + "\n").encode())
 
 
 def _portable(frame: "pd.DataFrame") -> "pd.DataFrame":

@@ -15,7 +15,7 @@ from typing import Protocol, overload
 from melee.datasets import openml
 from melee.datasets.files import READABLE, stem
 from melee.datasets.tables import read_table, table_to_task
-from melee.errors import DataError, UnknownNameError, unknown
+from melee.errors import DataError, UnknownNameError, file_error, unknown
 from melee.extras import needed
 from melee.task import Task
 
@@ -150,7 +150,10 @@ def load_suite(
         error = unknown("suite", str(name), ["bundled", "paper300"])
         raise UnknownNameError(f"{error}, or a directory with data files")
     manifest = directory / "MANIFEST.csv"
-    entries = list(_listed(manifest) if manifest.exists() else _found(directory))
+    try:
+        entries = list(_listed(manifest) if manifest.exists() else _found(directory))
+    except OSError as error:
+        raise file_error(error.filename or directory, "read", error) from None
     if not entries:
         raise DataError(
             f"{directory} holds no datasets; put files there that end in {', '.join(READABLE)}"
@@ -211,12 +214,19 @@ def _listed(manifest: Path) -> Iterator[Entry]:
         with manifest.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             rows, columns = list(reader), list(reader.fieldnames or [])
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{manifest}: cannot be read ({error})") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(
+            f"{manifest}: cannot be read ({error}); write it as CSV, in UTF-8"
+        ) from None
     if missing := [c for c in ("file", "name") if c not in columns]:
         raise DataError(
             f"{manifest}: there is no column '{missing[0]}'; it has {', '.join(columns)}"
         )
+    for i, row in enumerate(rows, start=1):
+        if not row["file"] or not row["name"]:
+            raise DataError(
+                f"{manifest}: data row {i} gives no file or no name; expected both in every row"
+            )
     for row, name in zip(rows, _unique([row["name"] for row in rows], rows), strict=True):
         number = _whole(row, "openml_id")
         yield Entry(
@@ -238,7 +248,7 @@ def _load_listed(
         columns = json.loads(drop)
         if not isinstance(columns, list):
             raise ValueError
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(
             f"{manifest}: id_like_columns of {name} is {drop!r}; "
             'expected a JSON list of column names, such as ["id"]'
@@ -268,4 +278,4 @@ def _unique(names: list[str], rows: list[dict[str, str]]) -> list[str]:
 def _whole(row: dict[str, str], *columns: str) -> int | None:
     """The first of the columns that holds a whole number."""
     values = (row.get(column) or "" for column in columns)
-    return next((int(value) for value in values if value.isdecimal()), None)
+    return next((int(value) for value in values if value.isdecimal() and len(value) < 19), None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from melee.datasets.encoding import Encoding, as_numbers, as_rows, encode, listed
+from melee.datasets.encoding import Encoding, as_numbers, as_rows, distinct, encode, listed
 from melee.datasets.files import read_frame, stem
 from melee.errors import DataError
 from melee.extras import needed
@@ -184,10 +184,7 @@ def _without(
 
 def _classes(column: "pd.Series[Any]", target: str, source: str) -> tuple[list[str], Any]:
     """The class names, numbers in numeric order before text, and each row's index (-1: none)."""
-    with needed("reading tables", "tables"):
-        import pandas as pd
-
-    codes, found = pd.factorize(column, sort=False)
+    codes, found = distinct(column, target, source=source)
     names = [_label(value) for value in found]
     if len(names) < 2:
         only = f"only the class '{names[0]}'" if names else "no labels at all"

@@ -25,10 +25,13 @@ with `_` are left out, and the namespace `context` is not named. An action's lab
 one, else its number from 1. Features of actions are left out: a context has none.
 """
 
+import math
 import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from melee.errors import DataError, InputError
 from melee.history.history import History, gather
@@ -53,7 +56,7 @@ def read(path: Path, *, strict: bool = True) -> History:
         return history(strict)
     except DataError as error:
         rewards = history(strict=False).rewards
-        rewards = rewards[rewards == rewards]
+        rewards = rewards[np.isfinite(rewards)]
         if not len(rewards) or (rewards.min() >= 0.0 and rewards.max() <= 1.0):
             raise
         raise DataError(
@@ -172,7 +175,7 @@ def decode(decision: Any) -> dict[str, Any]:
         "context": _context({name: value for name, value in shared.items() if name != "_multi"}),
         "action": labels[_chosen(decision, len(labels))],
         "probability": decision.get("_label_probability"),
-        "reward": 0.0 - cost if isinstance(cost, int | float) else cost,
+        "reward": _reward(cost),
         "pmf": _pmf(decision, labels),
         "version": state.get("m") if isinstance(state, dict) else None,
     }
@@ -181,6 +184,16 @@ def decode(decision: Any) -> dict[str, Any]:
     if not isinstance(unsaid, dict):
         raise InputError(f"_melee is {unsaid!r:.60}; expected an object: remove it")
     return {**line, **unsaid}
+
+
+def _reward(cost: Any) -> Any:
+    """The cost's negative, 0 without a sign, or what was given where that is no number."""
+    if not isinstance(cost, int | float):
+        return cost
+    try:
+        return 0.0 - cost
+    except OverflowError:  # a whole number of hundreds of digits
+        return -math.inf if cost > 0 else math.inf
 
 
 def _label(action: Any, number: int) -> Any:

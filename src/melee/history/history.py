@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self, TypeVar, overload
 import numpy as np
 
 from melee.arrays import Floats
-from melee.artefact import write_atomically
+from melee.atomic import write_atomically
 from melee.errors import DataError, InputError, unknown
 from melee.history.rounds import Round, as_read, check_round, read_round
 from melee.labels import Label
@@ -190,10 +190,7 @@ class History:
             except InputError as error:
                 raise InputError(f"round {i} of the history: {error}") from None
         content: bytes = module.content(self, compress=file.name.lower().endswith(".gz"))
-        try:
-            write_atomically(file, content)
-        except OSError as error:
-            raise DataError(f"{file}: cannot be written ({error.strerror or error})") from None
+        write_atomically(file, content)
 
 
 def gather(

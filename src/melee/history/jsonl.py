@@ -16,6 +16,7 @@ import gzip
 import json
 import os
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
@@ -23,13 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from melee.errors import DataError, InputError
+from melee.errors import DataError, InputError, file_error
 from melee.history.history import TOO_DEEP, History, gather
 from melee.history.rounds import Round, check_round
 from melee.labels import label_from_json, label_to_json
-
-MAX_LINE = 16 * 2**20
-"""Bytes in one line; a longer one is no round, and would fill the memory."""
+from melee.limits import DIGITS, LINE, check_depth, check_unpacked
 
 OPTIONAL = ("id", "time", "explorer", "version")
 
@@ -103,11 +102,9 @@ def dumps(value: Any, *, ascii: bool = True) -> str:  # noqa: A002
 
 def bounded(line: bytes) -> bytes:
     """The line, if it is one that readers take."""
-    if len(line) > MAX_LINE:
-        raise InputError(
-            f"the round takes {len(line)} bytes as a line; expected at most {MAX_LINE}: give "
-            "features instead of long texts"
-        )
+    if len(line) > LINE.most:
+        found = f"the round takes {len(line):,} bytes as a line"
+        raise InputError(LINE.sentence(found) + ", or give features instead of long texts")
     return line
 
 
@@ -166,16 +163,17 @@ def compressed(content: bytes, compress: bool) -> bytes:
 
 def lines(path: Path) -> Iterator[tuple[int, bytes | InputError]]:
     """The lines that are not blank, numbered from 1; an error where one cannot be had."""
-    number = 0
+    number, most = 0, LINE.most
+    check_unpacked(path)
     try:
         with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
-            while raw := file.readline(MAX_LINE + 1):
+            while raw := file.readline(most + 1):
                 number += 1
-                if len(raw) > MAX_LINE:
+                if len(raw) > most:
                     rest = raw
                     while rest and not rest.endswith(b"\n"):
-                        rest = file.readline(MAX_LINE)
-                    yield number, InputError(f"it is longer than {MAX_LINE} bytes; delete it")
+                        rest = file.readline(most)
+                    yield number, InputError(LINE.sentence(f"it has more than {most:,} bytes"))
                     continue
                 if number == 1:
                     raw = raw.removeprefix(b"\xef\xbb\xbf")
@@ -190,7 +188,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes | InputError]]:
             ),
         )
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
+        raise file_error(path, "read", error) from None
 
 
 def load(raw: bytes) -> Any:
@@ -210,7 +208,8 @@ def load(raw: bytes) -> Any:
 
 
 def parse(text: str) -> Any:
-    """JSON as the standard has it: no NaN, no name twice."""
+    """JSON as the standard has it: no NaN, no name twice; and within the limits."""
+    check_depth(text)
     try:
         return _DECODER.decode(text)
     except InputError:
@@ -224,8 +223,8 @@ def parse(text: str) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     read = dict(pairs)
     if len(read) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, n in counts.items() if n > 1)
         raise InputError(f"the name {twice!r:.60} appears twice in an object; keep one of them")
     return read
 
@@ -234,4 +233,11 @@ def _constant(token: str) -> Any:
     raise InputError(f"it holds {token}, which is not JSON; leave out or mend what is no number")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
+def _whole(digits: str) -> int:
+    n_digits = len(digits) - digits.startswith("-")
+    if n_digits > 20 and n_digits > DIGITS.most:  # most numbers are not worth the question
+        raise InputError(DIGITS.sentence(f"it holds a number of {n_digits:,} digits"))
+    return int(digits)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole, parse_constant=_constant)

@@ -19,6 +19,7 @@ from melee.errors import DataError, InputError
 from melee.extras import needed
 from melee.history.history import History, gather
 from melee.history.jsonl import dumps, from_json, parse, to_json
+from melee.limits import check_table
 
 COLUMNS = ("id", "time", "context", "action", "probability", "reward", "pmf", "explorer", "version")
 NUMBERS = ("time", "probability", "reward")
@@ -46,6 +47,8 @@ def rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | InputError]]:
             f"{path}: not a complete Parquet file ({_first_line(error)}); copy or write it again"
         ) from None
     with file:
+        about = file.metadata
+        check_table(path, n_rows=about.num_rows, n_columns=about.num_columns)
         if len(set(names)) < len(names):
             raise DataError(f"{path}: there are two columns of one name; rename one")
         batches = file.iter_batches(batch_size=4096)

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from melee import artefact
-from melee.errors import DataError
+from melee.atomic import make_directory, target_of, write_atomically
+from melee.errors import DataError, file_error
 from melee.version import __version__
 
 CHECKPOINT = "checkpoint.json"
@@ -15,23 +15,32 @@ CHECKPOINT = "checkpoint.json"
 def write(path: Path, training: dict[str, Any], progress: dict[str, Any]) -> None:
     """Keep the progress of a training with this setting."""
     body = {"melee_version": __version__, "training": training, **progress}
-    path.mkdir(parents=True, exist_ok=True)
+    make_directory(path)
     content = json.dumps({"sha256": _digest(body), **body}, indent=1)
-    artefact.write_atomically(path / CHECKPOINT, content.encode())
+    write_atomically(path / CHECKPOINT, content.encode())
 
 
 def read(path: Path, training: dict[str, Any]) -> dict[str, Any] | None:
-    """The progress of an earlier call with this setting, None if there was none."""
+    """The progress of an earlier call with this setting, None if there was none.
+
+    The directory is made, so that no training begins whose progress cannot be kept.
+    """
     file = path / CHECKPOINT
-    if path.exists() and not path.is_dir():
-        raise DataError(f"{path}: a file; give a directory for the policy")
-    if not file.exists():
-        torn = f".{CHECKPOINT}"  # left by a kill during the very first write
-        if path.exists() and any(not one.name.startswith(torn) for one in path.iterdir()):
-            raise DataError(
-                f"{path}: it holds other files and no checkpoint of a training; "
-                "give a new or an empty directory"
-            )
+    try:
+        if path.exists() and not path.is_dir():
+            raise DataError(f"{path}: a file; give a directory for the policy")
+        begun = file.exists()
+        # A kill during the very first write leaves a temporary file.
+        others = path.exists() and any(target_of(one.name) != CHECKPOINT for one in path.iterdir())
+    except OSError as error:
+        raise file_error(path, "read", error) from None
+    if others and not begun:
+        raise DataError(
+            f"{path}: it holds other files and no checkpoint of a training; "
+            "give a new or an empty directory"
+        )
+    make_directory(path)
+    if not begun:
         return None
     try:
         body: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))

@@ -112,14 +112,14 @@ def _dataset_rows(results: Results, complete: list[str], relative: Floats) -> li
                 reward[i] = float(np.mean([one.mean_reward for one in mine]))
                 rounds = sum(len(one.rewards) for one in mine)
                 seconds[i] = 1000 * sum(one.seconds for one in mine) / rounds
-        first = (known or of_dataset)[0]
+        first = next(iter(known or of_dataset), None)  # none where nothing has run yet
         rows.append(
             DatasetRow(
                 dataset,
-                first.family,
-                first.n_rounds,
-                first.n_features,
-                first.n_actions,
+                first.family if first else dataset,
+                first.n_rounds if first else 0,
+                first.n_features if first else 0,
+                first.n_actions if first else 0,
                 complete=dataset in places,
                 reward=reward,
                 relative=places.get(dataset, nothing),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from melee.artefact import write_atomically
+from melee.atomic import make_directory, write_atomically
 from melee.benchmark.results import Results
 from melee.report import charts
 from melee.report.data import collect
@@ -40,7 +40,7 @@ def write_report(
     home = Path(directory)
     data = collect(results, a_a)
     for folder, files in (("figures", charts.figures(data)), ("tables", tables(data, results))):
-        (home / folder).mkdir(parents=True, exist_ok=True)
+        make_directory(home / folder)
         for name, content in files.items():
             if content is None:
                 (home / folder / name).unlink(missing_ok=True)

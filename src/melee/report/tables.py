@@ -1,11 +1,10 @@
 """The report's tables as CSV, for spreadsheets and programs."""
 
-import csv
-import io
 from collections.abc import Iterable
 
 from melee.benchmark.results import Results
 from melee.report.values import ReportData
+from melee.sheets import csv_text
 
 RESULTS = "dataset,n_rounds,n_features,n_actions,explorer,seed,mean_reward,seconds"
 """The columns of `melee results`."""
@@ -106,8 +105,4 @@ def tables(data: ReportData, results: Results) -> dict[str, bytes | None]:
 
 
 def _csv(header: str, rows: Iterable[Iterable[object]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header.split(","))
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    return csv_text(header.split(","), rows).encode("utf-8", "backslashreplace")

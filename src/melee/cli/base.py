@@ -1,7 +1,9 @@
 """What the commands share: the application, its consoles, its bar."""
 
+import contextlib
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,10 +15,34 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from typer.core import TyperGroup
 
+from melee.cli import Ended
 from melee.errors import InputError
 
+
+class _Group(TyperGroup):
+    """Commands whose end from outside reaches the guard."""
+
+    def make_context(self, *given: Any, **named: Any) -> Any:
+        with _passing_on():
+            return super().make_context(*given, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _passing_on():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _passing_on() -> Iterator[None]:
+    try:
+        yield
+    except (KeyboardInterrupt, BrokenPipeError) as error:
+        raise Ended from error
+
+
 app = typer.Typer(
+    cls=_Group,
     help="Contextual bandits that learned how to explore.",
     no_args_is_help=True,
     add_completion=False,
