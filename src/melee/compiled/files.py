@@ -13,10 +13,12 @@ import hashlib
 import logging
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from melee.atomic import write_atomically
+from melee.errors import DataError
 
 try:
     import fcntl
@@ -111,20 +113,11 @@ class Kept:
             return False
         if self.path is None:
             return False
-        temporary = ""
         try:
             self.place.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self.place, prefix=".", suffix=".new")
-            with os.fdopen(handle, "wb") as file:
-                file.write(MARK + hashlib.sha256(code).digest() + code)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).chmod(0o644)  # for other users to read, as in a container
-            Path(temporary).replace(self.path)
-        except OSError as error:
-            if temporary:
-                Path(temporary).unlink(missing_ok=True)
-            _say(f"machine code cannot be kept in {self.place} ({error.strerror or error})")
+            write_atomically(self.path, MARK + hashlib.sha256(code).digest() + code)
+        except (DataError, OSError) as error:
+            _say(f"machine code is not kept ({error})")
             return False
         _remove_oldest(self.place)
         return True
@@ -161,10 +154,6 @@ def _remove_oldest(place: Path) -> None:
         found = [(one.stat().st_mtime_ns, one) for one in place.glob("*.code")]
         for _, one in sorted(found)[:-MOST_FILES]:
             one.unlink()
-        long_ago = time.time() - 24 * 3600
-        for one in place.glob(".*.new"):  # of processes that were killed
-            if one.stat().st_mtime < long_ago:
-                one.unlink()
 
 
 def _say(what: str) -> None:
