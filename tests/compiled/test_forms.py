@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from melee import distributions
 from melee.compiled import kernels
-from melee.explorers import hidden, rescaled, thompson
+from melee.explorers import Problem, cover, hidden, rescaled, thompson
+from melee.explorers.cover import Cover
 from melee.learners import interface, linear
 from melee.learners.ridge import DiagonalRidge, Ridge
+from melee.learners.sgd import Sgd
 from melee.scaling import Scaling, scale_row, standardize, usable
 from melee.states import arrays_of, copy_state
 from tests.forms import compiled
@@ -59,6 +62,24 @@ def test_a_step_of_ridge(n):
     same(interface.predict_all, DiagonalRidge(ridge.weights, ridge.weights), x, 0, np.zeros(2))
 
 
+@pytest.mark.parametrize("logistic", [False, True])
+@SIZES
+def test_a_step_of_gradient_descent(n, logistic):
+    sgd = Sgd(random(3, n), np.array([0.0, 2.0, 7.0]), 0.3, logistic)
+    x = np.clip(random(n, seed=1), -5, 5)
+    same(interface.correct, sgd, x, 1, -0.7, 3.0)
+    same(interface.correct_all, sgd, x, 1, np.array([0.5, -2.0]))
+    same(interface.predict_all, sgd, x, 1, np.zeros(2))
+
+
+@pytest.mark.parametrize("policies", [1, 2, 5])
+def test_how_policies_disagree(policies):
+    state = Cover(policies=policies).start(Problem(3, 4))
+    state.estimates[:], state.mass[0] = random(4), 1.0 / policies
+    state.errors[:] = random(4 * (policies - 1)).round(0)
+    same(cover.disagree, state, 0.05)
+
+
 @SIZES
 def test_scaling_and_hidden_units(n):
     scaling = Scaling(np.abs(random(2, n)), 5.0, 0.7)
@@ -84,6 +105,7 @@ def test_what_can_be_used(bad):
 
 @SIZES
 def test_sorting_and_copying(n):
+    same(distributions.largest, random(n))
     same(thompson.sort, random(n + 2) + 0.0, n)  # zeros of either sign are equal
     same(rescaled.copy_bytes, np.arange(n, dtype=np.uint8), np.zeros(n, np.uint8))
 
@@ -94,5 +116,6 @@ def test_every_other_form_is_tested_here():
         for called, form in kernels.KERNELS.items()
         if called is not form and called not in kernels.IMPLEMENTATIONS
     }
-    sums = {"dot", "dot_row", "dot_rows", "quadratic_form", "ridge_correct"}
+    sums = {"dot", "dot_row", "dot_rows", "quadratic_form", "largest", "disagree"}
+    sums |= {"ridge_correct", "sgd_correct", "sgd_correct_all"}
     assert others == sums | {"scale_row", "widen", "standardize", "usable", "sort", "copy_bytes"}

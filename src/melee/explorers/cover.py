@@ -18,11 +18,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from melee.arrays import Floats, Scratch, Words
-from melee.compiled import implements, kernel
+from melee.compiled import implements, interpreted_as, kernel
 from melee.distributions import raise_to_floor, vote
 from melee.explorers.base import LearningExplorer, Problem, count, number
 from melee.explorers.interface import distribution, learn
-from melee.learners.interface import correct, predict_all
+from melee.learners.interface import correct_all, predict_all
 from melee.policy_optimizers import fit
 
 
@@ -33,6 +33,7 @@ class CoverState(NamedTuple):
     others: Any
     scores: Scratch  # (K,)
     estimates: Scratch  # (K,)
+    errors: Scratch  # ((N - 1)·K,)
     mass: Scratch  # (K,)
     policies: int
     psi: float
@@ -69,6 +70,7 @@ class Cover(LearningExplorer):
             others=self.new_learner(problem, self.policies - 1),
             scores=np.zeros(k),
             estimates=np.zeros(k),
+            errors=np.zeros((self.policies - 1) * k),
             mass=np.zeros(k),
             policies=self.policies,
             psi=float(self.psi),
@@ -110,24 +112,43 @@ def cover_distribution(state: CoverState, x: Floats, t: int, rng: Words, pmf: Fl
     raise_to_floor(pmf, smallest_mass(n_actions, t), state.everywhere)
 
 
+def _disagree_at_once(state: CoverState, floor: float) -> None:
+    scores, mass = state.scores, state.mass
+    for block in state.errors.reshape(state.policies - 1, len(scores)):
+        scores[:] = block
+        block[:] = (state.estimates + state.psi * floor / np.maximum(mass, floor)) - scores
+        vote(scores, 1.0 / state.policies, mass)
+
+
+@interpreted_as(_disagree_at_once)
+def disagree(state: CoverState, floor: float) -> None:
+    """Turn the predictions of policies 2..N, in `errors`, into how far each is from its target.
+
+    The targets are the estimates plus a bonus for what the policies before have neglected.
+    Overwrites scores, mass and errors.
+    """
+    scores, mass, errors = state.scores, state.mass, state.errors
+    n_actions = scores.shape[0]
+    for i in range(state.policies - 1):
+        for a in range(n_actions):
+            scores[a] = errors[i * n_actions + a]
+            target = state.estimates[a] + state.psi * floor / max(mass[a], floor)
+            errors[i * n_actions + a] = target - scores[a]
+        vote(scores, 1.0 / state.policies, mass)
+
+
 @implements(learn, CoverState)
 def cover_learn(
     state: CoverState, x: Floats, t: int, rng: Words, action: int, reward: float, p: float
 ) -> None:
     """Fit policies 2..N to estimate plus bonus, in order, then the base policy to the round."""
-    scores, estimates, mass = state.scores, state.estimates, state.mass
-    n_actions = scores.shape[0]
-    share = 1.0 / state.policies
-    floor = smallest_mass(n_actions, t)
+    estimates, mass, errors = state.estimates, state.mass, state.errors
+    n_actions = estimates.shape[0]
     predict_all(state.polopt.learner, x, 0, estimates)
     mass[:] = 0.0
-    vote(estimates, share, mass)
+    vote(estimates, 1.0 / state.policies, mass)
     estimates[action] += (reward - estimates[action]) / p
-    for i in range(state.policies - 1):
-        first = i * n_actions
-        predict_all(state.others, x, first, scores)
-        for a in range(n_actions):
-            target = estimates[a] + state.psi * floor / max(mass[a], floor)
-            correct(state.others, x, first + a, target - scores[a], 1.0)
-        vote(scores, share, mass)
+    predict_all(state.others, x, 0, errors)
+    disagree(state, smallest_mass(n_actions, t))
+    correct_all(state.others, x, 0, errors)
     fit(state.polopt, x, 0, n_actions, action, reward, p, 1.0)

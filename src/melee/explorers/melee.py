@@ -31,7 +31,7 @@ import numpy as np
 from melee import artefact
 from melee.arrays import Floats, Scratch, Words
 from melee.compiled import implements, kernel
-from melee.distributions import greedy, mix_uniform
+from melee.distributions import greedy, largest, mix_uniform
 from melee.errors import DataError
 from melee.explorers.base import Problem, RidgeExplorer, count, flag, number, text
 from melee.explorers.interface import distribution, learn
@@ -340,10 +340,7 @@ def melee_learn(
     """Note how well the round had been predicted, then fit the ridge to it."""
     learner, totals, seen = state.polopt.learner, state.totals, state.guard.seen
     predict_all(learner, x, 0, state.means)
-    predicted = state.means[action]
-    best = predicted
-    for a in range(state.plays.shape[0]):
-        best = max(best, state.means[a])
+    predicted, best = state.means[action], largest(state.means)
     best_within = min(max(best, 0.0), 1.0)
     # What μ draws is not the policy's doing: its own choices have more than 1.5·μ/K.
     own = p * state.plays.shape[0] > 1.5 * state.mu

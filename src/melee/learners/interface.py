@@ -30,6 +30,13 @@ def correct(learner: Any, x: Floats, row: int, error: float, weight: float) -> N
 
 
 @generic
+def correct_all(learner: Any, x: Floats, first: int, errors: Floats) -> None:
+    """The same for the models from row `first` on, each with an error of its own and weight 1."""
+    for a in range(errors.shape[0]):
+        correct(learner, x, first + a, errors[a], 1.0)
+
+
+@generic
 def predict_all(learner: Any, x: Floats, first: int, out: Floats) -> None:
     """Overwrite `out` with the predictions of the models from row `first` on."""
     for a in range(out.shape[0]):

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from melee.arrays import Floats
-from melee.compiled import implements
-from melee.learners.interface import correct, predict
-from melee.learners.linear import dot, dot_row
+from melee.compiled import implements, interpreted_as, kernel
+from melee.learners.interface import correct, correct_all, predict, predict_all
+from melee.learners.linear import dot, dot_row, dot_rows
 
 
 class Sgd(NamedTuple):
@@ -63,16 +63,27 @@ class AdaptiveSgd(NamedTuple):
         )
 
 
+@kernel
+def sigmoid(z: float) -> float:
+    """The logistic function, of a number that is cut at ±30."""
+    return 1.0 / (1.0 + math.exp(-min(max(z, -30.0), 30.0)))
+
+
 @implements(predict, Sgd, AdaptiveSgd)
 def sgd_predict(learner: Sgd, x: Floats, row: int) -> float:
     """w·x, through the logistic function for logistic loss."""
     z = dot_row(learner.weights, row, x)
-    if learner.logistic:
-        return 1.0 / (1.0 + math.exp(-min(max(z, -30.0), 30.0)))
-    return z
+    return sigmoid(z) if learner.logistic else z
+
+
+def _correct_at_once(learner: Sgd, x: Floats, row: int, error: float, weight: float) -> None:
+    learner.counts[row] += 1.0
+    rate = learner.learning_rate / math.sqrt(math.sqrt(learner.counts[row]))
+    learner.weights[row] += min(rate * weight, 1.0 / dot(x, x)) * error * x
 
 
 @implements(correct, Sgd)
+@interpreted_as(_correct_at_once)
 def sgd_correct(learner: Sgd, x: Floats, row: int, error: float, weight: float) -> None:
     """Add step·error·x to w, the step cut where it would carry the prediction past its target."""
     weights = learner.weights
@@ -81,6 +92,31 @@ def sgd_correct(learner: Sgd, x: Floats, row: int, error: float, weight: float) 
     step = min(rate * weight, 1.0 / dot(x, x)) * error
     for i in range(x.shape[0]):
         weights[row, i] += step * x[i]
+
+
+def _correct_all_at_once(learner: Sgd, x: Floats, first: int, errors: Floats) -> None:
+    rows = slice(first, first + len(errors))
+    learner.counts[rows] += 1.0
+    rates = learner.learning_rate / np.sqrt(np.sqrt(learner.counts[rows]))
+    steps = np.minimum(rates, 1.0 / dot(x, x)) * errors
+    learner.weights[rows] += steps[:, None] * x
+
+
+@implements(correct_all, Sgd)
+@interpreted_as(_correct_all_at_once)
+def sgd_correct_all(learner: Sgd, x: Floats, first: int, errors: Floats) -> None:
+    """One step of each model."""
+    for a in range(errors.shape[0]):
+        correct(learner, x, first + a, errors[a], 1.0)
+
+
+@implements(predict_all, Sgd)
+def sgd_predict_all(learner: Sgd, x: Floats, first: int, out: Floats) -> None:
+    """w·x of each model, through the logistic function for logistic loss."""
+    dot_rows(learner.weights, first, x, out)
+    if learner.logistic:
+        for a in range(out.shape[0]):
+            out[a] = sigmoid(out[a])
 
 
 @implements(correct, AdaptiveSgd)
