@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-long test-peers lint check format bench-peers reproduce-paper requirements clean
+.PHONY: help demo test test-long test-peers coverage lint check format bench-peers bench-start reproduce-paper requirements clean
 
 help:
 	@echo "make demo         compare all explorers on the bundled datasets"
@@ -12,6 +12,8 @@ help:
 	@echo "make lint         format, lint, types, import contract"
 	@echo "make check        lint and test"
 	@echo "make bench-peers  speed beside VowpalWabbit's, in an environment of its own"
+	@echo "make bench-start  time to the first decision, beside VowpalWabbit's"
+	@echo "make coverage     the tests with kernels interpreted, and the lines that they see"
 	@echo "make reproduce-paper  the paper's comparisons (SUITE=DIR for local data)"
 
 # make-environment DIR REQUIREMENTS
@@ -57,6 +59,13 @@ test-peers: .venv-peers/ready
 
 bench-peers: .venv-peers/ready
 	.venv-peers/bin/python -m benchmarks.peers --out benchmarks/results
+
+bench-start: .venv-peers/ready
+	.venv-peers/bin/python -m benchmarks.start --out benchmarks/results
+
+# Kernels interpreted, so that their lines are seen.
+coverage: .venv/ready
+	MELEE_COMPILE=never $(BIN)/python -m pytest -m "not long" --numprocesses auto --maxprocesses 4 --dist loadgroup --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
 
 # The paper's datasets come from OpenML; SUITE=DIR takes them from a directory.
 SUITE ?= paper300

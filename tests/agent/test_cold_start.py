@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,11 @@ REFUSED = {"full-information", "melee-paper", "banditron-melee"}
 SPECS = [name for name in EXPLORERS if name not in REFUSED | {"tau-first"}]
 SPECS += ["tau-first:rounds=30", "epsilon-greedy:learner=ridge:optimizer=dr:hidden=6"]
 SPECS += ["bagging:bags=3:steps=adaptive", "softmax:learner=diagonal:optimizer=mtr"]
+
+
+pytestmark = pytest.mark.skipif(
+    programs.mode() == "never", reason="compares with machine code, which is not to be compiled"
+)
 
 
 @pytest.fixture
@@ -39,7 +45,9 @@ def nothing_compiled(monkeypatch):
 
 def life(spec, clock, rounds=(70, 260, 310)):
     """An agent's fingerprint at some moments, and all its decisions."""
-    agent, ids, decisions, fingerprints, first = melee.Agent(ACTIONS, spec, seed=5), [], [], [], 0
+    agent, first = melee.Agent(ACTIONS, spec, seed=5), 0
+    ids: list[Any] = []
+    decisions, fingerprints = [], []
     for last in rounds:
         decisions += agent_lives.play(agent, clock, first, last, ids)
         fingerprints.append(agent.fingerprint)
@@ -85,7 +93,8 @@ def test_machine_code_may_come_at_any_moment(at, clock, monkeypatch):
     decisions, fingerprints, _ = life("melee", clock, (310,))
     monkeypatch.setattr(programs, "_PROGRAMS", {})
     monkeypatch.setenv("MELEE_COMPILE", "never")
-    agent, ids = melee.Agent(ACTIONS, "melee", seed=5), []
+    agent = melee.Agent(ACTIONS, "melee", seed=5)
+    ids: list[Any] = []
     early = agent_lives.play(agent, clock, 0, at, ids)
     monkeypatch.setenv("MELEE_COMPILE", "now")
     melee.compile_now(agent)
