@@ -5,6 +5,7 @@ import functools
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -52,9 +53,12 @@ class Program:
 
     def wait(self) -> None:
         """Compile it now, or wait for whoever does, unless it is to be interpreted for ever."""
+        global waited
         if not self.ready and mode() != "never":
+            began = time.perf_counter()
             with _COMPILING:
                 _make_ready(self)
+            waited += time.perf_counter() - began
 
     @property
     def name(self) -> str:
@@ -106,6 +110,8 @@ def mode() -> str:
     return given
 
 
+waited = 0.0
+"""Seconds that callers have waited for machine code, all together."""
 _PROGRAMS: dict[tuple[Any, tuple[Any, ...]], Program] = {}
 _QUEUE: deque[Program] = deque()
 _QUEUED = threading.Lock()  # of the queue, and of who works on it
