@@ -74,6 +74,7 @@ def _leaves(part: Any, path: str = "", *, lasting: bool) -> Iterator[tuple[str, 
 def scratch_of(kind: type) -> frozenset[str]:
     """Those fields of a kind of state whose content means nothing from one call to the next.
 
+    >>> from melee.learners.ridge import Ridge
     >>> scratch_of(Ridge)
     frozenset({'scratch'})
     """

@@ -71,6 +71,8 @@ class Explorer(Configured):
 
     learns: ClassVar[bool] = True
     """Whether what it has seen changes what it does."""
+    sees_all_rewards: ClassVar[bool] = False
+    """Whether a simulation shows it the rewards of all actions, and not its own alone."""
 
     def start(self, problem: Problem) -> Any:
         """A fresh state (a NamedTuple of arrays) for one run."""
