@@ -442,17 +442,18 @@ class Banditron(Twin):
     mu: float
 
     def begin(self):
-        self.W = 0.0
+        self.W = [0.0] * self.n_actions  # rows of zeros, however long
 
     def predict(self, x):
-        return np.zeros(self.n_actions) if np.isscalar(self.W) else self.W @ x
+        return np.array([np.sum(row * x) for row in self.W])
 
     def pmf(self, x, t):
         return mix_uniform(greedy(self.predict(x)), self.mu)
 
     def learn(self, x, t, action, rewards, p):
-        played = np.arange(self.n_actions) == action
-        self.W = self.W + np.outer(played * rewards[action] / p - greedy(self.predict(x)), x)
+        predicted = greedy(self.predict(x))
+        for a in range(self.n_actions):
+            self.W[a] = self.W[a] + x * ((a == action) * rewards[action] / p - predicted[a])
 
 
 class FullInformation(RidgeTwin):
@@ -605,12 +606,12 @@ class Melee:
                 shortfall += reward - np.clip(best, 0, 1)
         return cost
 
-    def pmf(self, x, t=None):
+    def pmf(self, x, t):
         means, psi = self.means(x), self.inputs(x)
         width = self.high - self.low
         familiar = ((psi >= self.low - width) & (psi <= self.high + width)).all()
-        k, t = len(means), len(self.played) + 1
-        if self.cost_of_exploring() > self.budget * math.sqrt(k * t):
+        k, n = len(means), len(self.played) + 1
+        if self.cost_of_exploring() > self.budget * math.sqrt(k * n):
             self.decided_by["greedy"] += 1
             sizes = np.zeros(k)
         elif not familiar:
@@ -624,8 +625,8 @@ class Melee:
             sizes = np.exp(np.clip(g, -12, 4))
         return greedy((means + sizes * self.spreads(x)).round(10))
 
-    def learn(self, x, action, reward):
-        means = self.means(x)
+    def learn(self, x, t, action, rewards, p):
+        means, reward = self.means(x), rewards[action]
         self.played.append((action, reward, means[action], means.max()))
         self.f.learn(x, action, reward, 1.0)
 

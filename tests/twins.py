@@ -51,16 +51,9 @@ def labelled_rows(explorer, problem):
     return problem.labelled
 
 
-class Melee(naive.Melee):
-    """The twin of the learned policy under the network that comes with the package."""
-
-    def learn(self, x, t, action, rewards, p):
-        super().learn(x, action, rewards[action])
-
-
 def melee(explorer, problem, key):
     network, budget, _ = learned.load_policy(explorer.policy)
-    return Melee(problem.n_actions, problem.n_inputs, network, budget, explorer.ridge)
+    return naive.Melee(problem.n_actions, problem.n_inputs, network, budget, explorer.ridge)
 
 
 TWINS = {

@@ -21,15 +21,16 @@ def ridges(state):
 
 def rounds(n, n_features, seed):
     rng = np.random.default_rng(seed)
-    return rng.normal(1.0, 2.0, size=(n, n_features)), rng.integers(3, size=n), rng.random(n)
+    rows = rng.normal(1.0, 2.0, size=(n, n_features))
+    return rows, rng.integers(3, size=n), rng.random(n), np.full(n, 0.5)
 
 
 def test_new_features_enter_a_ridge_exactly():
     early, late = rounds(300, 4, seed=1), rounds(60, 6, seed=2)
     made = Model(parse("linucb"), 0, 0, 4, 3)
-    made.learn(*early, np.full(300, 0.5))
+    made.learn(*early)
     made.resize(6, [0.0] * 6, np.arange(3), 3, 0.5)
-    made.learn(*late, np.full(60, 0.5))
+    made.learn(*late)
     (ridge,) = ridges(made.state)
     # The definition: the ridge that had always had the two new features, at zero.
     raw = np.vstack([np.hstack([early[0], np.zeros((300, 2))]), late[0]])

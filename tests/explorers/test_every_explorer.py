@@ -1,5 +1,6 @@
 """Every explorer of the registry passes the checks that those of other packages are given."""
 
+import numpy as np
 import pytest
 from numba.core.runtime import nrt
 from numpy.testing import assert_array_equal
@@ -41,7 +42,7 @@ def test_memory_does_not_leak(name):
     before = nrt.rtsys.get_allocation_stats()
     for _ in range(200):
         action, p = bandit.act(x)
-        absorb(bandit, x, action, [0.5] * 4, p)
+        absorb(bandit, x, action, np.full(4, 0.5), p)
     after = nrt.rtsys.get_allocation_stats()
     assert after.alloc - after.free == before.alloc - before.free
 
