@@ -114,6 +114,15 @@ def test_an_explorer_of_another_package_is_played_by_its_spec(example, easy):
     assert again.pmf({"size": 1.0}) == agent.pmf({"size": 1.0})
 
 
+def test_the_page_on_it_shows_the_example_as_it_is():
+    page = (EXAMPLE.parent.parent / "docs" / "how-to" / "own-explorer.md").read_text()
+    assert (EXAMPLE / "melee_boltzmann_decay.py").read_text() in page
+    entry_points = (EXAMPLE / "pyproject.toml").read_text().split("\n\n")[2]
+    assert entry_points.partition("\n")[2] in page
+    test = (EXAMPLE / "tests" / "test_boltzmann_decay.py").read_text()
+    assert test[test.index("class Definition") : test.index("def test_settings")].strip() in page
+
+
 def test_the_examples_own_tests_pass(example):
     path = os.pathsep.join([str(example.parent), *sys.path])
     done = subprocess.run(
