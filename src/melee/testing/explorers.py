@@ -247,7 +247,9 @@ def odd_columns_do_no_harm(explorer: Explorer) -> None:
         run = simulate(one, explorer, seed=1)
         _require_probabilities(run.probabilities)
         if explorer.learns:
-            require(run.mean_reward > 0.7, f"it earned {run.mean_reward:.3f} where 1 is possible")
+            require(
+                run.mean_reward > 0.6, f"it earned {run.mean_reward:.3f} where chance earns 0.5"
+            )
 
 
 def rewards_that_never_vary_leave_a_distribution(explorer: Explorer) -> None:
