@@ -1,8 +1,6 @@
 """Every explorer of the registry passes the checks that those of other packages are given."""
 
-import numpy as np
 import pytest
-from numba.core.runtime import nrt
 from numpy.testing import assert_array_equal
 
 from melee.errors import InputError
@@ -10,7 +8,6 @@ from melee.explorers import EXPLORERS, Problem
 from melee.loop import simulate
 from melee.preparation import prepare
 from melee.testing import checks_for
-from tests.tasks import absorb, trained
 from tests.twins import twin
 
 # The defaults of every explorer, and settings under which more of them draw at random. They
@@ -34,17 +31,6 @@ every_name = pytest.mark.parametrize("name", EXPLORERS)
 @pytest.mark.parametrize("check", CHECKS)
 def test_every_explorer_passes(check):
     check()
-
-
-@every_name
-def test_memory_does_not_leak(name):
-    bandit, x = trained(name, n_rounds=20)
-    before = nrt.rtsys.get_allocation_stats()
-    for _ in range(200):
-        action, p = bandit.act(x)
-        absorb(bandit, x, action, np.full(4, 0.5), p)
-    after = nrt.rtsys.get_allocation_stats()
-    assert after.alloc - after.free == before.alloc - before.free
 
 
 @every_name
