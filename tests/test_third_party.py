@@ -15,7 +15,7 @@ import pytest
 
 import melee
 from melee.arrays import Floats, Scratch
-from melee.benchmark.cells import identity_of
+from melee.benchmark.cells import identity
 from melee.benchmark.run import make_plan, pending
 from melee.benchmark.store import Store
 from melee.benchmark.work import Times, play_group
@@ -404,8 +404,8 @@ def keys(suite, *specs):
 
 
 def test_ours_are_what_they_say_they_are(example):
-    assert identity_of(parse("linucb")) == parse("linucb").spec
-    assert identity_of(parse("boltzmann-decay")).startswith(parse("boltzmann-decay").spec + "@")
+    assert identity("linucb") == parse("linucb").spec
+    assert identity("boltzmann-decay").startswith(parse("boltzmann-decay").spec + "@melee_boltz")
 
 
 @pytest.mark.parametrize(
@@ -431,7 +431,7 @@ def test_a_cell_of_code_that_changed_meanwhile_is_not_played(example, tmp_path):
     plan = make_plan(str(suite), ["boltzmann-decay"], n_seeds=1, a_a=False)
     with Store.open(tmp_path / "out") as store:
         groups = pending(plan, store)
-    played = next(group for group in groups if group.dataset == "plain")
+    played = next(group for group in groups if group.dataset.name == "plain")
     assert [one.problem for one in play_group(played, Times())] == [""]
     example.write_text(example.read_text() + "\nEXTRA = 1\n")
     (record,) = play_group(played, Times())
@@ -451,7 +451,7 @@ def test_a_worker_that_does_not_know_an_explorer_says_so(tmp_path):
         groups = pending(plan, store)
     explorers.REGISTRY._added.clear()
     explorers._parse.cache_clear()
-    played = next(group for group in groups if group.dataset == "plain")
+    played = next(group for group in groups if group.dataset.name == "plain")
     (record,) = play_group(played, Times())
     assert record.problem.startswith("unknown explorer 'fine'")
 
