@@ -27,6 +27,7 @@ class Refusing(importlib.abc.MetaPathFinder):
 def live(home):
     """An agent decides, learns, logs, is saved and goes on; its log is read and evaluated."""
     import melee
+    from melee.testing import check_explorer
 
     log = home / "rounds.jsonl"
     agent = melee.Agent(actions=["news", "sports"], floor=0.2, log=log, seed=1)
@@ -54,6 +55,7 @@ def live(home):
     assert all(finding.level != "error" for finding in melee.examine(history))
     task = melee.rectangles(200, bayes_error=0.1, seed=0)
     assert melee.simulate(task, "uniform", seed=0).mean_reward > 0.0
+    check_explorer("uniform")
 
 
 def command(*arguments):

@@ -66,9 +66,9 @@ def sample(pmf, u):
     return int(min(left, np.flatnonzero(np.asarray(pmf) > 0)[-1]))
 
 
-def probability_of_largest(means, deviations):
+def probability_of_largest(means, deviations, n_points=200_001):
     """Each normal's density times the chance that all others are below, integrated finely."""
-    z = np.linspace(-9, 9, 200_001)
+    z = np.linspace(-9, 9, n_points)
     pmf = []
     for a, (mean, deviation) in enumerate(zip(means, deviations, strict=True)):
         others = [b for b in range(len(means)) if b != a]
@@ -213,12 +213,15 @@ class Optimizer:
 
 
 class Twin:
-    """An explorer over SGD models; `key` is the first word of the run's random stream."""
+    """An explorer over models, SGD's by default; `key` is the first word of its random stream.
 
-    def __init__(self, n_actions, n_inputs, key=0, rate=0.1, **settings):
-        self.n_actions, self.key = n_actions, key
-        self.new_model = lambda: Sgd(n_inputs, rate)
-        self.f = Optimizer(n_actions, self.new_model)
+    What a class annotates is a setting of the explorer.
+    """
+
+    def __init__(self, n_actions, n_inputs, key=0, model=None, optimizer="direct", **settings):
+        self.n_actions, self.key, self.optimizer = n_actions, key, optimizer
+        self.new_model = model or (lambda: Sgd(n_inputs, 0.1))
+        self.f = Optimizer(n_actions, self.new_model, optimizer)
         self.__dict__.update(settings)
         self.begin()
 
@@ -349,7 +352,9 @@ class Bagging(Twin):
     greedify: bool
 
     def begin(self):
-        self.all = [Optimizer(self.n_actions, self.new_model) for _ in range(self.bags)]
+        self.all = [
+            Optimizer(self.n_actions, self.new_model, self.optimizer) for _ in range(self.bags)
+        ]
 
     def pmf(self, x, t):
         return sum(greedy(f.predict(x)) for f in self.all) / self.bags
@@ -372,9 +377,9 @@ class Uniform(Twin):
 class RidgeTwin(Twin):
     """An explorer over a ridge per action, by its means and spreads."""
 
-    def __init__(self, n_actions, n_inputs, key=0, ridge=0.1, **settings):
-        super().__init__(n_actions, n_inputs, key, **settings)
-        self.f = Optimizer(n_actions, lambda: Ridge(n_inputs, ridge))
+    def __init__(self, n_actions, n_inputs, key=0, model=None, ridge=0.1, **settings):
+        model = model or (lambda: Ridge(n_inputs, ridge))
+        super().__init__(n_actions, n_inputs, key, model, **settings)
 
     def pmf(self, x, t):
         means = self.f.predict(x)
@@ -423,6 +428,34 @@ class RegCbElim(RegCb):
         return left / left.sum()
 
 
+class Thompson(RidgeTwin):
+    scale: float
+    atol = 2e-3  # the kernel integrates coarsely
+
+    def choose(self, means, spreads, t):
+        return probability_of_largest(means, self.scale * spreads, n_points=6001)
+
+
+class Banditron(Twin):
+    """Kakade, Shalev-Shwartz and Tewari (2008), with ties for the prediction shared."""
+
+    mu: float
+
+    def begin(self):
+        self.W = [0.0] * self.n_actions  # rows of zeros, however long
+
+    def predict(self, x):
+        return np.array([np.sum(row * x) for row in self.W])
+
+    def pmf(self, x, t):
+        return mix_uniform(greedy(self.predict(x)), self.mu)
+
+    def learn(self, x, t, action, rewards, p):
+        predicted = greedy(self.predict(x))
+        for a in range(self.n_actions):
+            self.W[a] = self.W[a] + x * ((a == action) * rewards[action] / p - predicted[a])
+
+
 class FullInformation(RidgeTwin):
     def choose(self, means, spreads, t):
         return greedy(means)
@@ -430,6 +463,53 @@ class FullInformation(RidgeTwin):
     def learn(self, x, t, action, rewards, p):
         for model, reward in zip(self.f.models, rewards, strict=True):
             model.learn(x, reward)
+
+
+# --- around an explorer: hidden units, and a scaling of its own ---------------------------------
+
+
+class Widened:
+    """A twin behind hidden units."""
+
+    def __init__(self, twin, columns, weights):
+        self.twin, self.units = twin, (columns, weights)
+
+    def pmf(self, x, t):
+        return self.twin.pmf(widened(x, *self.units), t)
+
+    def learn(self, x, t, action, rewards, p):
+        self.twin.learn(widened(x, *self.units), t, action, rewards, p)
+
+
+class Rescaled:
+    """A twin that is made anew, and learns everything again, when its contexts are rescaled.
+
+    By the first `first`, 2·`first`, ... 256 of them. Contexts come divided by √d, or `unscaled`.
+    """
+
+    def __init__(self, make, first=32, unscaled=False):
+        self.make, self.first, self.unscaled = make, first, unscaled
+        self.twin, self.rounds, self.n_known = make(), [], 0
+
+    def inputs(self, x):
+        rows = np.array([x[:-1]])
+        if self.n_known == 0:
+            size = math.sqrt(rows.shape[1])
+            raw = rows[0] if self.unscaled else rows[0] * size
+            return np.append(np.clip(raw, -5, 5) / size, 1.0)
+        known = np.array([x[:-1] for x, *_ in self.rounds[: self.n_known]])
+        return scaled(known, rows, "standardize")[0]
+
+    def pmf(self, x, t):
+        return self.twin.pmf(self.inputs(x), t)
+
+    def learn(self, x, t, action, rewards, p):
+        self.rounds.append((x, t, action, rewards, p))
+        n, left = len(self.rounds), self.rounds[-1:]
+        if self.first <= n <= 256 and n & (n - 1) == 0:
+            self.n_known, self.twin, left = n, self.make(), self.rounds
+        for x, *rest in left:
+            self.twin.learn(self.inputs(x), *rest)
 
 
 # --- learned optimism, hidden units, cold start -------------------------------------------------
@@ -526,12 +606,12 @@ class Melee:
                 shortfall += reward - np.clip(best, 0, 1)
         return cost
 
-    def pmf(self, x):
+    def pmf(self, x, t):
         means, psi = self.means(x), self.inputs(x)
         width = self.high - self.low
         familiar = ((psi >= self.low - width) & (psi <= self.high + width)).all()
-        k, t = len(means), len(self.played) + 1
-        if self.cost_of_exploring() > self.budget * math.sqrt(k * t):
+        k, n = len(means), len(self.played) + 1
+        if self.cost_of_exploring() > self.budget * math.sqrt(k * n):
             self.decided_by["greedy"] += 1
             sizes = np.zeros(k)
         elif not familiar:
@@ -545,8 +625,8 @@ class Melee:
             sizes = np.exp(np.clip(g, -12, 4))
         return greedy((means + sizes * self.spreads(x)).round(10))
 
-    def learn(self, x, action, reward):
-        means = self.means(x)
+    def learn(self, x, t, action, rewards, p):
+        means, reward = self.means(x), rewards[action]
         self.played.append((action, reward, means[action], means.max()))
         self.f.learn(x, action, reward, 1.0)
 

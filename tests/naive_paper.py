@@ -32,29 +32,67 @@ def margin(predictions, a):
 
 def paper_features(history, x, labelled, labelled_rewards, rate):
     """Φ(f_t, x_t, h_{t-1}) for a history of (x, action, reward), by the direct method."""
-    n_actions = labelled_rewards.shape[1]
-    f = naive.Optimizer(n_actions, lambda: naive.Sgd(len(x), rate))
+    f = naive.Optimizer(labelled_rewards.shape[1], lambda: naive.Sgd(len(x), rate))
     for past, action, reward in history:
         f.learn(past, action, reward, 1.0)
+    return features_of(f.predict, [(a, r) for _, a, r in history], x, labelled, labelled_rewards)
+
+
+def features_of(f, played, x, labelled, labelled_rewards):
+    """Φ of a function f from contexts to predictions, and the actions and rewards so far."""
+    n_actions = labelled_rewards.shape[1]
     best = labelled_rewards == labelled_rewards.max(axis=1, keepdims=True)
-    on_labelled = np.array([f.predict(row) for row in labelled])
+    on_labelled = np.array([f(row) for row in labelled])
     p = np.array(
         [
             platt_probability(
                 np.array([margin(row, a) for row in on_labelled]),
                 best[:, a].astype(float),
-                margin(f.predict(x), a),
+                margin(f(x), a),
             )
             for a in range(n_actions)
         ]
     )
     p /= p.sum()
-    seen = [[r for _, a, r in history if a == k] for k in range(n_actions)]
+    seen = [[r for a, r in played if a == k] for k in range(n_actions)]
     return {
         "probability": p,
-        "predicted": naive.greedy(f.predict(x)),
-        "count": [len(rewards) / max(len(history), 1) for rewards in seen],
+        "predicted": naive.greedy(f(x)),
+        "count": [len(rewards) / max(len(played), 1) for rewards in seen],
         "average": [np.mean(rewards) if rewards else 0 for rewards in seen],
         "variance": [np.var(rewards) if rewards else 0 for rewards in seen],
         "entropy": -sum(q * np.log(q) for q in p),
     }
+
+
+class MeleePaper(naive.Twin):
+    """The action of the highest v·φ, mixed with uniform exploration.
+
+    `policy` are the weights v by the names of features.
+    """
+
+    mu: float
+
+    def __init__(self, *sizes, policy, labelled, **settings):
+        super().__init__(*sizes, **settings)
+        self.policy, self.labelled, self.played = policy, labelled, []
+
+    def predict(self, x):
+        return self.f.predict(x)
+
+    def pmf(self, x, t):
+        features = features_of(self.predict, self.played, x, *self.labelled)
+        features["time step"] = t
+        scores = sum(self.policy[name] * np.array(value) for name, value in features.items())
+        return naive.mix_uniform(naive.greedy(np.round(scores, 6)), self.mu)
+
+    def learn(self, x, t, action, rewards, p):
+        super().learn(x, t, action, rewards, p)
+        self.played.append((action, rewards[action]))
+
+
+class BanditronMelee(MeleePaper, naive.Banditron):
+    """The same over a perceptron's weights, learned as Banditron learns them."""
+
+    def predict(self, x):
+        return naive.Banditron.predict(self, x)

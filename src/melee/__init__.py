@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from melee.datasets import load_suite, read_table, rectangles
     from melee.errors import DataError, InputError, MeleeError, MeleeWarning
     from melee.evaluation import evaluate, examine
-    from melee.explorers import EXPLORERS, parse
+    from melee.explorers import EXPLORERS, parse, register
     from melee.history import History, Round
     from melee.loop import Run, simulate
     from melee.preparation import Prepared, prepare
@@ -49,6 +49,7 @@ __all__ = [
     "prepare",
     "read_table",
     "rectangles",
+    "register",
     "rehearse",
     "simulate",
 ]
@@ -58,7 +59,7 @@ _HOMES = {
     "melee.datasets": ["load_suite", "read_table", "rectangles"],
     "melee.errors": ["DataError", "InputError", "MeleeError", "MeleeWarning"],
     "melee.evaluation": ["evaluate", "examine"],
-    "melee.explorers": ["EXPLORERS", "parse"],
+    "melee.explorers": ["EXPLORERS", "parse", "register"],
     "melee.history": ["History", "Round"],
     "melee.bandit": ["Bandit", "Choice"],
     "melee.loop": ["Run", "simulate"],

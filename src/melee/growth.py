@@ -21,8 +21,7 @@ from melee.arrays import Ints, Scratch
 from melee.explorers.base import Kind
 from melee.explorers.hidden import Widened
 from melee.explorers.rescaled import Rescaled
-from melee.learners.ridge import DiagonalRidge, Ridge
-from melee.learners.sgd import AdaptiveSgd, Sgd
+from melee.learners.interface import LearnerState, n_rows
 
 Start = Callable[[int, int], Rescaled]
 """Makes a fresh state for a number of features and one of actions."""
@@ -75,6 +74,7 @@ def _leaves(part: Any, path: str = "", *, lasting: bool) -> Iterator[tuple[str, 
 def scratch_of(kind: type) -> frozenset[str]:
     """Those fields of a kind of state whose content means nothing from one call to the next.
 
+    >>> from melee.learners.ridge import Ridge
     >>> scratch_of(Ridge)
     frozenset({'scratch'})
     """
@@ -113,8 +113,8 @@ def shapes(start: Start, n_features: int, n_actions: int) -> list[tuple[int, ...
 
 def kind_of(state: Any) -> Kind:
     """What was decided about a state by its size at the start."""
-    kinds = set(_types(state))
-    return Kind(exact=Ridge in kinds, hidden=Widened in kinds)
+    exact = any(getattr(learner, "exact", False) for learner in _learners(state))
+    return Kind(exact=exact, hidden=Widened in set(_types(state)))
 
 
 def _types(state: Any) -> Iterator[type]:
@@ -200,29 +200,18 @@ def encourage(state: Any, rows: Sequence[int], n_actions: int, value: float) -> 
     An action that joins late competes with others that are known to be good: predicting 0 for
     it, as for an unknown action at the start, would keep it from ever being tried.
     """
-    if isinstance(state, Ridge | DiagonalRidge | Sgd | AdaptiveSgd):
-        everywhere = [b + row for b in range(0, len(state.weights), n_actions) for row in rows]
-        for row in everywhere:
-            _encourage_model(state, row, value)
+    for learner in _learners(state):
+        for first in range(0, n_rows(learner), n_actions):
+            for row in rows:
+                learner.encourage(first + row, value, PRIOR_ROUNDS)
+
+
+def _learners(state: Any) -> Iterator[Any]:
+    if isinstance(state, LearnerState):
+        yield state
     elif isinstance(state, tuple):
         for part in state:
-            encourage(part, rows, n_actions, value)
-
-
-def _encourage_model(learner: Any, row: int, value: float) -> None:
-    learner.weights[row, -1] = value
-    if isinstance(learner, Ridge):
-        penalty = 1.0 / learner.inverse[row, -1, -1]
-        learner.inverse[row, -1, -1] = 1.0 / (penalty + PRIOR_ROUNDS)
-    elif isinstance(learner, DiagonalRidge):
-        learner.information[row, -1] += PRIOR_ROUNDS
-    else:
-        if learner.logistic:
-            learner.weights[row, -1] = np.log(value / (1.0 - value))
-        if isinstance(learner, AdaptiveSgd):
-            learner.scales[row, -1] = 1.0
-            learner.norms[row] = 1.0
-            learner.squares[row, -1] = PRIOR_ROUNDS
+            yield from _learners(part)
 
 
 def settings(state: Any) -> list[Any]:

@@ -12,69 +12,69 @@ from scipy import optimize, stats
 
 from melee.bandit import Bandit
 from melee.errors import InputError
+from melee.explorers import EXPLORERS
 from melee.explorers.cover import smallest_mass
 from melee.explorers.eg_epsilon_greedy import CANDIDATES
 from melee.explorers.thompson import N_EDGES, probability_of_largest
 from melee.learners.interface import predict, spread
+from melee.learners.registry import REGISTRY as LEARNERS
 from melee.loop import simulate
 from melee.rng import stream
-from tests import naive
-from tests.tasks import absorb, copies_of, inputs, restore, trained
+from melee.testing import checks_for
+from tests import naive, twins
+from tests.tasks import copies_of, inputs, restore, trained
 
-K, D, N = 4, 3, 120
+SPECS = [
+    "epsilon-greedy:epsilon=0.2",
+    "epsilon-greedy:epsilon=0.1:learner=ridge",
+    "epsilon-greedy:epsilon=0.1:learner=ridge:exact=2",
+    "epsilon-greedy:epsilon=0.1:learner=diagonal",
+    "epsilon-greedy:epsilon=0.1:optimizer=ips",
+    "epsilon-greedy:epsilon=0.1:optimizer=dr",
+    "epsilon-greedy:epsilon=0.1:optimizer=mtr",
+    "epsilon-greedy:epsilon=0.1:steps=adaptive",
+    "epsilon-greedy:epsilon=0.1:loss=logistic",
+    "epsilon-greedy:learning_rate=0.7",
+    "epsilon-decreasing:epsilon=1",
+    "softmax:temperature=1",
+    "squarecb:gamma=0",
+    "tau-first:tau=0.3",
+    "tau-first:tau=0.3:stop=true",
+    "tau-first:rounds=7",
+    "eg-epsilon-greedy:tau=0.3:beta=0.2:kappa=0.4",
+    "cover:policies=3:psi=2",
+    "cover:policies=1",
+    "cover-nu:policies=5:psi=1",
+    "bagging:bags=3:greedify=true",
+    "bagging:bags=3:learner=ridge",
+    "linucb:alpha=1:ridge=3",
+    "linucb:optimizer=mtr",
+    "linucb:hidden=8",
+    "linucb:rescale=true",
+    "linucb:cold=true",
+    "gated-ucb:scale=3:power=0.5",
+    "regcb-opt:mellowness=0.1",
+    "regcb-elim:mellowness=0.05",
+    "thompson:scale=1",
+    "banditron:mu=0.5",
+    "banditron-melee:mu=0.5",
+    "melee-paper:mu=0.3",
+    "melee:hidden=4:cold=true",
+]
+"""Settings beside the defaults, which `test_every_explorer.py` compares."""
 
-TWINS: dict[str, tuple[type[Any], dict[str, Any]]] = {
-    "uniform": (naive.Uniform, {}),
-    "epsilon-greedy": (naive.EpsilonGreedy, {"epsilon": 0.0}),
-    "epsilon-greedy:epsilon=0.2": (naive.EpsilonGreedy, {"epsilon": 0.2}),
-    "epsilon-decreasing": (naive.EpsilonDecreasing, {"epsilon": 0.1}),
-    "epsilon-decreasing:epsilon=1": (naive.EpsilonDecreasing, {"epsilon": 1.0}),
-    "softmax": (naive.Softmax, {"temperature": 0.1}),
-    "softmax:temperature=1": (naive.Softmax, {"temperature": 1.0}),
-    "squarecb": (naive.SquareCb, {"gamma": 10.0}),
-    "squarecb:gamma=0": (naive.SquareCb, {"gamma": 0.0}),
-    "tau-first:tau=0.3": (naive.TauFirst, {"exploring": 36, "stop": False}),
-    "tau-first:tau=0.3:stop=true": (naive.TauFirst, {"exploring": 36, "stop": True}),
-    "tau-first:rounds=7": (naive.TauFirst, {"exploring": 7, "stop": False}),
-    "eg-epsilon-greedy": (naive.EgEpsilonGreedy, {"tau": 0.02, "beta": 0.01, "kappa": 0.05}),
-    "eg-epsilon-greedy:tau=0.3:beta=0.2:kappa=0.4": (
-        naive.EgEpsilonGreedy,
-        {"tau": 0.3, "beta": 0.2, "kappa": 0.4},
-    ),
-    "cover": (naive.Cover, {"policies": 16, "psi": 0.1}),
-    "cover:policies=3:psi=2": (naive.Cover, {"policies": 3, "psi": 2.0}),
-    "cover:policies=1": (naive.Cover, {"policies": 1, "psi": 0.1}),
-    "cover-nu": (naive.CoverNu, {"policies": 16, "psi": 0.1}),
-    "cover-nu:policies=5:psi=1": (naive.CoverNu, {"policies": 5, "psi": 1.0}),
-    "bagging": (naive.Bagging, {"bags": 16, "greedify": False}),
-    "bagging:bags=3:greedify=true": (naive.Bagging, {"bags": 3, "greedify": True}),
-    "linucb": (naive.LinUcb, {"alpha": 0.1}),
-    "linucb:alpha=1:ridge=3": (naive.LinUcb, {"alpha": 1.0, "ridge": 3.0}),
-    "gated-ucb": (naive.GatedUcb, {"scale": 1.2, "power": 4.0}),
-    "gated-ucb:scale=3:power=0.5": (naive.GatedUcb, {"scale": 3.0, "power": 0.5}),
-    "regcb-opt": (naive.RegCbOpt, {"mellowness": 0.001}),
-    "regcb-opt:mellowness=0.1": (naive.RegCbOpt, {"mellowness": 0.1}),
-    "regcb-elim": (naive.RegCbElim, {"mellowness": 0.001}),
-    "regcb-elim:mellowness=0.05": (naive.RegCbElim, {"mellowness": 0.05}),
-    "full-information": (naive.FullInformation, {}),
-}
 
-
-@pytest.mark.parametrize("spec", TWINS)
+@pytest.mark.parametrize("spec", SPECS)
 def test_a_whole_run_agrees_with_the_definition(spec):
-    kind, settings = TWINS[spec]
-    twin = kind(K, D + 1, key=int(stream(5, "exploration")[0]), **settings)
-    bandit = Bandit(spec, n_features=D, n_actions=K, seed=5, n_rounds=N)
-    rng = np.random.default_rng(0)
-    rates = rng.normal(size=(K, D))
-    for t in range(1, N + 1):
-        raw = rng.normal(size=D) / 2
-        x = np.append(raw, 1.0)
-        assert_allclose(bandit.pmf(raw), twin.pmf(x, t), atol=1e-9, err_msg=f"round {t}")
-        action, p = bandit.act(raw)
-        rewards = np.clip(0.5 + 0.4 * rates @ raw + 0.1 * rng.normal(size=K), 0, 1)
-        absorb(bandit, raw, action, rewards, p)
-        twin.learn(x, t, action, rewards, p)
+    checks = {check.name: check for check in checks_for(spec, twins.twin)}
+    checks["a_run_agrees_with_its_twin"]()
+
+
+def test_every_explorer_and_learner_has_a_twin_that_was_written_from_its_definition():
+    without = EXPLORERS.keys() - twins.TWINS.keys()
+    assert not without, f"write the definition of {without} once more, in tests/naive.py"
+    without = LEARNERS.own.keys() - twins.LEARNER_TWINS.keys()
+    assert not without, f"write the definition of {without} once more, in tests/naive.py"
 
 
 # --- Cover --------------------------------------------------------------------------------------
@@ -255,15 +255,6 @@ def test_thompson_gives_probabilities_for_any_means_and_spreads(posterior):
     assert (pmf >= 0).all()
     assert abs(pmf.sum() - 1) < 1e-12
     assert pmf[np.argmax([p[0] + 1e-9 * p[1] for p in posterior])] > 0
-
-
-def test_thompson_over_a_run_follows_the_ridges_means_and_spreads():
-    bandit, raw = trained("thompson:scale=0.5", n_rounds=60)
-    learner, x = bandit._state.polopt.learner, inputs(bandit, raw)
-    means = [predict(learner, x, a) for a in range(4)]
-    deviations = [0.5 * spread(learner, x, a) for a in range(4)]
-    exact = naive.probability_of_largest(means, deviations)
-    assert_allclose(bandit.pmf(raw), exact, atol=2e-3)
 
 
 # --- full information ---------------------------------------------------------------------------

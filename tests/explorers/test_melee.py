@@ -106,7 +106,7 @@ def test_a_whole_run_agrees_with_the_definition(seed, hidden, budget, low, high,
         x = np.append(raw, 1.0)
         wide = naive.widened(x, units.columns, units.weights) if hidden else x
         psi = np.clip(twin.inputs(wide), network.low, network.high)
-        expected = twin.pmf(wide)
+        expected = twin.pmf(wide, t)
         action, p = bandit.act(raw)
         assert_allclose(state.features, psi, atol=1e-6, err_msg=f"round {t}")
         assert_allclose(state.means, twin.means(wide), atol=1e-8)
@@ -114,9 +114,9 @@ def test_a_whole_run_agrees_with_the_definition(seed, hidden, budget, low, high,
         assert_array_equal(bandit._pmf, expected, err_msg=f"round {t}")
         if t % 3 == 0:  # someone else decided, as a guard must expect
             action = int(rng.integers(K))
-        reward = rewards_for(rates, raw, rng, real=real)[action]
-        bandit.learn(raw, action, reward, p)
-        twin.learn(wide, action, reward)
+        rewards = rewards_for(rates, raw, rng, real=real)
+        bandit.learn(raw, action, rewards[action], p)
+        twin.learn(wide, t, action, rewards, p)
         assert_allclose(state.guard.seen[0], twin.cost_of_exploring(), atol=1e-7)
     by = twin.decided_by
     assert_array_equal(state.guard.fallbacks, [70, by["rule"], by["greedy"]])

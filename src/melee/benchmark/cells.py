@@ -2,10 +2,10 @@
 
 A cell is dataset × explorer × seed. Its key is a hash of all that decides the result: the
 dataset's content (an agent's: its rows too), the explorer's full configuration (a trained policy by
-its checksum), the way it is played, the preparation, the seeds, and the code. Change any of them
-and the key is another one, so results of different code, data or parameters can never mix. The
-driver computes keys for its plan, and the process that plays a cell computes its key again from
-what it has at hand.
+its checksum), the way it is played, the preparation, the seeds, and the code: this package's, and
+that of other packages that bring the explorer or its learner. Change any of them and the key is
+another one, so results of different code, data or parameters can never mix. The driver computes
+keys for its plan, and the process that plays a cell computes its key again from what it has.
 """
 
 import ast
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from melee.benchmark.packages import code_of_others
 from melee.benchmark.ways import split
 from melee.explorers import parse
 from melee.preparation import N_LABELLED
@@ -27,6 +28,7 @@ A_A_SEED = 1_000_003
 _MATTERS = (
     "rng", "compiled", "distributions", "task", "calibration", "policy_optimizers",
     "scaling", "standardizing", "states", "preparation", "loop", "learners", "explorers",
+    "settings",
 )  # fmt: skip
 """The modules and packages that decide what a run's rewards are."""
 
@@ -112,7 +114,8 @@ class Cell:
 def identity(label: str) -> str:
     """A text that differs whenever decisions may; an agent's depend on an agent's code too."""
     spec, as_agent = split(label)
-    known = parse(spec).identity
+    explorer = parse(spec)
+    known = "@".join([explorer.identity, *code_of_others(explorer)])
     return f"{known} as agent {agent_version()}" if as_agent else known
 
 

@@ -17,17 +17,18 @@ from melee.benchmark.cells import (
     exploration_seed,
     identity,
 )
+from melee.benchmark.packages import code_of_others
 from melee.benchmark.store import Record
 from melee.benchmark.ways import split
 from melee.datasets import Suite, load_suite
 from melee.errors import (
     DataError,
     InputError,
-    MeleeError,
     MeleeWarning,
     MissingPackageError,
     told,
 )
+from melee.explorers import parse
 from melee.extras import needed
 from melee.loop import Run, simulate
 from melee.preparation import Prepared, prepare
@@ -94,27 +95,28 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
         yield from (Record.failure(cell.key, told(error)) for cell in group.cells)
         return
     times.loading += time.perf_counter() - began
-    identities = {label: _identity(label) for label in {cell.explorer for cell in group.cells}}
+    known = functools.cache(identity)
     prepared: Prepared | None = None
     prepared_for = -1
     for cell in group.cells:
-        own_key = cell_key(
-            planned.content(split(cell.explorer)[1]),
-            identities[cell.explorer],
-            cell.seed,
-            cell.replicate,
-            group.max_rounds,
-            group.code,
-        )
+        spec, as_agent = split(cell.explorer)
         for attempt in range(1, ATTEMPTS + 1):
             try:
+                own_key = cell_key(
+                    planned.content(as_agent),
+                    known(cell.explorer),
+                    cell.seed,
+                    cell.replicate,
+                    group.max_rounds,
+                    group.code,
+                )
                 if own_key != cell.key:
-                    what = "its policy"
-                    if split(cell.explorer)[1]:
-                        what += " or the agent's code"
+                    what = ["its policy"]
+                    what += ["its package's code"] if code_of_others(parse(spec)) else []
+                    what += ["the agent's code"] if as_agent else []
                     raise DataError(
-                        f"explorer {cell.explorer}: {what} changed while the benchmark was "
-                        "running, or is another one on this machine"
+                        f"explorer {cell.explorer}: {' or '.join(what)} changed while the "
+                        "benchmark was running, or is another one on this machine"
                     )
                 if prepared is None or prepared_for != cell.seed:
                     start = time.perf_counter()
@@ -145,13 +147,6 @@ def _play(task: Task | Prepared, label: str, seed: int) -> Run:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MeleeWarning)  # nobody is there to act upon one
         return rehearse(task, spec, seed=seed)
-
-
-def _identity(label: str) -> str:
-    try:
-        return identity(label)
-    except MeleeError:  # its policy is not here
-        return ""
 
 
 def _check_code(expected: str) -> None:

@@ -1,15 +1,18 @@
 """Commands to play: simulate, and the lists of datasets and explorers."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
-from melee.cli.base import app, check_format, out
+from melee.cli.base import app, check_format, out, say
 
 if TYPE_CHECKING:
+    from melee.registry import Listed
     from melee.task import Task
 
 
@@ -148,16 +151,34 @@ def datasets(
 
 @app.command()
 def explorers() -> None:
-    """List the explorers and their settings."""
+    """List the explorers and their settings, and the learners; those of other packages too."""
+    from melee.explorers.registry import REGISTRY
+    from melee.learners.registry import REGISTRY as LEARNERS
+
+    for registry in (REGISTRY, LEARNERS):
+        with warnings.catch_warnings(record=True) as unusable:
+            warnings.simplefilter("always")
+            listed = registry.listed()
+        out.print(_listing(registry.word, listed))
+        for warning in unusable:
+            say(f"melee: {warning.message}")
+
+
+def _listing(word: str, listed: "dict[str, Listed]") -> Table:
+    """What each does, its settings with their defaults, and the package where it is not ours."""
     import inspect
 
-    from melee.explorers import EXPLORERS
+    from melee.registry import OURS
 
+    foreign = any(one.package != OURS for one in listed.values())
     table = Table(show_lines=True)
-    table.add_column("explorer", no_wrap=True)
+    table.add_column(word, no_wrap=True)
     table.add_column("what it does, and its settings with their defaults")
-    for name, kind in EXPLORERS.items():
-        summary = (inspect.getdoc(kind) or "").splitlines()[0]
-        settings = kind().spec.removeprefix(name).lstrip(":").replace(":", "  ")
-        table.add_row(name, f"{summary}\n[dim]{settings}[/dim]" if settings else summary)
-    out.print(table)
+    if foreign:
+        table.add_column("package")
+    for name, (kind, package) in listed.items():
+        summary = escape((inspect.getdoc(kind) or "").partition("\n")[0])
+        settings = kind().spec.removeprefix(name)[1:].replace(kind.separator, "  ")
+        about = f"{summary}\n[dim]{escape(settings)}[/dim]" if settings else summary
+        table.add_row(name, about, *([escape(package)] if foreign else []))
+    return table

@@ -8,11 +8,12 @@ import numpy as np
 from melee.arrays import Floats, Scratch, Words
 from melee.compiled import implements
 from melee.distributions import vote
-from melee.explorers.base import LearningExplorer, Problem, count, flag
+from melee.explorers.base import LearningExplorer, Problem
 from melee.explorers.interface import distribution, learn
 from melee.learners.interface import predict_all
 from melee.policy_optimizers import fit
 from melee.rng import poisson_1
+from melee.settings import count, flag
 
 
 class BaggingState(NamedTuple):

@@ -19,7 +19,7 @@ import numpy as np
 from melee.arrays import Floats, Scratch, Words
 from melee.compiled import implements
 from melee.distributions import greedy, mix_uniform
-from melee.explorers.base import Explorer, Problem, number, text
+from melee.explorers.base import Explorer, Problem
 from melee.explorers.interface import distribution
 from melee.explorers.melee_paper import (
     PaperState,
@@ -32,6 +32,7 @@ from melee.explorers.rescaled import Rescaled
 from melee.learners.interface import predict_all
 from melee.learners.sgd import Sgd
 from melee.policy_optimizers import fit
+from melee.settings import number, text
 
 
 class BanditronUpdate(NamedTuple):

@@ -8,26 +8,21 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from melee.arrays import Floats
-from melee.errors import InputError, unknown, whole_number
+from melee.errors import InputError, UnknownNameError, unknown
 from melee.explorers.hidden import Units, Widened, widen
 from melee.explorers.rescaled import Rescaled
-from melee.learners.ridge import (
-    MAX_EXACT_FEATURES,
-    MAX_EXACT_NUMBERS,
-    DiagonalRidge,
-    Ridge,
-)
-from melee.learners.sgd import AdaptiveSgd, Sgd
+from melee.learners import registry as learners
+from melee.learners.base import Learner
+from melee.learners.ridge import MAX_EXACT_FEATURES
+from melee.learners.sgd import DEFAULT_LEARNING_RATE
 from melee.policy_optimizers import Direct, DoublyRobust, Ips, Multitask
-
-DEFAULT_LEARNING_RATE = 0.1
-"""For callers that bring no labelled rows to choose a learning rate by."""
+from melee.settings import Configured, choice, count, flag, number
 
 
 class Kind(NamedTuple):
     """What was decided about a model by its size at the start, and stays when it grows."""
 
-    exact: bool  # whether its ridges keep the whole matrix
+    exact: bool  # whether its learner keeps whole matrices
     hidden: bool  # whether it has hidden units
 
 
@@ -68,13 +63,16 @@ def unlabelled(problem: Problem) -> Problem:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explorer:
+class Explorer(Configured):
     """A way to explore and its settings; `start` gives the state that the loop works on.
 
     Subclasses are frozen dataclasses. Each field is a key of the SPEC string.
     """
 
-    name: ClassVar[str]
+    learns: ClassVar[bool] = True
+    """Whether what it has seen changes what it does."""
+    sees_all_rewards: ClassVar[bool] = False
+    """Whether a simulation shows it the rewards of all actions, and not its own alone."""
 
     def start(self, problem: Problem) -> Any:
         """A fresh state (a NamedTuple of arrays) for one run."""
@@ -110,116 +108,35 @@ class Explorer:
         """Whether it wants contexts as they come, because it finds their scale itself."""
         return False
 
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            check = field.metadata.get("check")
-            if check is not None:
-                check(self.name, field.name, getattr(self, field.name))
-
-    @property
-    def spec(self) -> str:
-        """The full SPEC string, every setting included, that makes this explorer again.
-
-        >>> from melee.explorers import parse
-        >>> parse("uniform").spec
-        'uniform'
-        """
-        settings = [(f.name, getattr(self, f.name)) for f in dataclasses.fields(self)]
-        return ":".join([self.name, *(f"{key}={_written(value)}" for key, value in settings)])
-
     @property
     def identity(self) -> str:
         """A text that differs whenever decisions may: the SPEC, and a trained policy's checksum."""
         return self.spec
 
-    @property
-    def short_spec(self) -> str:
-        """The SPEC string with only those settings that differ from the defaults."""
-        changed = [f for f in dataclasses.fields(self) if getattr(self, f.name) != f.default]
-        keys = (f"{f.name}={_written(getattr(self, f.name))}" for f in changed)
-        return ":".join([self.name, *keys])
 
-
-def _written(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
-
-
-def number(
-    default: float | None, low: float, high: float = float("inf"), *, above: bool = False
-) -> Any:
-    """A dataclass field for a number from `low` to `high` (`above`: low itself excluded)."""
-    expected = f"{'more than' if above else 'at least'} {low:g}"
-    expected += "" if high == float("inf") else f" and at most {high:g}"
+def learner_choice(default: str, *, spread: bool = False) -> Any:
+    """A dataclass field for a learner and its settings; with `spread`, one that has one."""
 
     def check(owner: str, key: str, value: object) -> None:
-        if value is None and default is None:
-            return
-        if (
-            not isinstance(value, int | float)
-            or isinstance(value, bool)
-            or not low <= value <= high
-            or (above and value == low)
-            or value == float("inf")
-        ):
-            raise InputError(f"{owner}: {key} is {value!r}; expected a number, {expected}")
-
-    return dataclasses.field(default=default, metadata={"check": check, "parse": float})
-
-
-def count(default: int | None, low: int, high: int = 2**62) -> Any:
-    """A dataclass field for a whole number from `low` to `high`."""
-
-    def check(owner: str, key: str, value: object) -> None:
-        if value is None and default is None:
-            return
-        if whole_number(f"{owner}: {key}", value, low) > high:
-            raise InputError(f"{owner}: {key} is {value!r}; expected at most {high}")
-
-    return dataclasses.field(default=default, metadata={"check": check, "parse": int})
-
-
-def flag(default: bool) -> Any:
-    """A dataclass field for yes or no."""
-
-    def check(owner: str, key: str, value: object) -> None:
-        if not isinstance(value, bool):
-            raise InputError(f"{owner}: {key} is {value!r}; expected true or false")
-
-    return dataclasses.field(default=default, metadata={"check": check, "parse": _parse_flag})
-
-
-def _parse_flag(text: str) -> bool:
-    return {"true": True, "false": False}[text.lower()]
-
-
-def text(default: str) -> Any:
-    """A dataclass field for a text without a colon, which would end it in a SPEC string."""
-
-    def check(owner: str, key: str, value: object) -> None:
-        if not isinstance(value, str) or not value or ":" in value:
-            raise InputError(f"{owner}: {key} is {value!r}; expected a text without a colon")
-
-    return dataclasses.field(default=default, metadata={"check": check, "parse": str})
-
-
-def choice(default: str, *options: str) -> Any:
-    """A dataclass field for one of a few words."""
-
-    def check(owner: str, key: str, value: object) -> None:
-        if value not in options:
-            raise unknown(f"{key} for {owner}", str(value), list(options))
+        try:
+            known = learners.kind_of(str(value))
+        except UnknownNameError:
+            known = None
+        if known is None or (spread and not known.has_spread):
+            raise unknown(f"{key} for {owner}", str(value), learners.names(spread=spread))
 
     return dataclasses.field(default=default, metadata={"check": check, "parse": str})
 
 
 @dataclass(frozen=True, kw_only=True)
 class RidgeExplorer(Explorer):
-    """An explorer that needs its learner's predictive spread, which ridge alone has.
+    """An explorer that needs its learner's predictive spread.
 
     Parameters
     ----------
     learner
-        `ridge` (exact where that is feasible, else its diagonal) or `diagonal`.
+        `ridge` (exact where that is feasible, else its diagonal), `diagonal`, or another package's
+        that has a spread.
     optimizer
         How rounds become regression targets: `direct` or `mtr`.
     ridge
@@ -235,13 +152,20 @@ class RidgeExplorer(Explorer):
         Start from nothing: no labelled rows, and a scaling found on the way.
     """
 
-    learner: str = choice("ridge", "ridge", "diagonal")
+    of_learner: ClassVar[tuple[str, ...]] = ("ridge", "exact")
+    """The keys that are settings of its learner."""
+
+    learner: str = learner_choice("ridge", spread=True)
     optimizer: str = choice("direct", "direct", "mtr")
     ridge: float = number(0.1, 0.0, above=True)
     exact: int = count(MAX_EXACT_FEATURES, 0)
     hidden: int = count(0, 0, 1024)
     rescale: bool = flag(False)
     cold: bool = flag(False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.model()  # whose settings are checked too
 
     def begin(self, problem: Problem) -> Any:
         """The state of `start`, behind hidden units and rescaling where they are asked for."""
@@ -265,30 +189,30 @@ class RidgeExplorer(Explorer):
         return state
 
     def n_hidden(self, problem: Problem) -> int:
-        """As many hidden units as asked for; none where one ridge per action could not be exact."""
+        """As many hidden units as asked for; none where the learner would not fit with them."""
         if problem.kind is not None:
             return self.hidden if problem.kind.hidden else 0
         wide = problem.n_inputs + self.hidden
-        fits = self.learner != "ridge" or self.is_exact(wide, problem.n_actions)
-        return self.hidden if fits else 0
-
-    def is_exact(self, n_inputs: int, n_rows: int) -> bool:
-        """Whether exact ridge models of this size are within the limits of time and memory."""
-        return n_inputs - 1 <= self.exact and n_rows * n_inputs**2 <= MAX_EXACT_NUMBERS
+        return self.hidden if self.model().fits(problem.n_actions, wide) else 0
 
     @property
     def scales_itself(self) -> bool:
         """In a cold start there is no one else to do it."""
         return self.cold
 
+    def model(self, learning_rate: float = DEFAULT_LEARNING_RATE) -> Learner:
+        """The learner that the settings describe."""
+        own = {key: getattr(self, key) for key in self.of_learner}
+        given = {key: value for key, value in own.items() if value is not None}
+        return learners.parse(self.learner, given, {"learning_rate": learning_rate})
+
     def new_learner(self, problem: Problem, n_models: int = 1) -> Any:
         """A fresh learner of n_models × n_actions rows."""
-        rows = n_models * problem.n_actions
-        exact = self.learner == "ridge" and self.is_exact(problem.n_inputs, rows)
+        n_rows, learner = n_models * problem.n_actions, self.model(problem.learning_rate)
+        fits = learner.fits(n_rows, problem.n_inputs)
         if problem.kind is not None:
-            exact = problem.kind.exact
-        kind = Ridge if exact else DiagonalRidge
-        return kind.start(rows, problem.n_inputs, float(self.ridge))
+            fits = problem.kind.exact
+        return (learner if fits else learner.smaller()).start(n_rows, problem.n_inputs)
 
     def new_optimizer(self, problem: Problem, n_models: int = 1) -> Any:
         """A fresh policy optimizer over such a learner."""
@@ -305,7 +229,8 @@ class LearningExplorer(RidgeExplorer):
     Parameters
     ----------
     learner
-        `sgd`; `ridge` (exact where that is feasible, else its diagonal); or `diagonal`.
+        `sgd`; `ridge` (exact where that is feasible, else its diagonal); `diagonal`; or another
+        package's.
     optimizer
         How rounds become regression targets: `direct`, `ips`, `dr` or `mtr`.
     loss, steps, learning_rate
@@ -315,7 +240,9 @@ class LearningExplorer(RidgeExplorer):
         For `ridge` and `diagonal`: strength of the L2 penalty.
     """
 
-    learner: str = choice("sgd", "sgd", "ridge", "diagonal")
+    of_learner: ClassVar[tuple[str, ...]] = ("ridge", "exact", "loss", "steps", "learning_rate")
+
+    learner: str = learner_choice("sgd")
     optimizer: str = choice("direct", "direct", "ips", "dr", "mtr")
     loss: str = choice("squared", "squared", "logistic")
     steps: str = choice("plain", "plain", "adaptive")
@@ -328,18 +255,10 @@ class LearningExplorer(RidgeExplorer):
                 f"{self.name}: logistic loss needs targets in [0, 1] and optimizer="
                 f"{self.optimizer} makes others; use loss=squared, or optimizer=direct or mtr"
             )
-        of_sgd = (self.loss, self.steps, self.learning_rate)
-        if self.learner != "sgd" and of_sgd != ("squared", "plain", None):
+        keys = {field.name for field in dataclasses.fields(self.model())}
+        of_sgd = {"loss": "squared", "steps": "plain", "learning_rate": None}
+        if any(getattr(self, key) != usual for key, usual in of_sgd.items() if key not in keys):
             raise InputError(
                 f"{self.name}: loss, steps and learning_rate are settings of learner=sgd and the "
                 f"learner is {self.learner}; leave them out, or use learner=sgd"
             )
-
-    def new_learner(self, problem: Problem, n_models: int = 1) -> Any:
-        """A fresh learner of n_models × n_actions rows."""
-        if self.learner != "sgd":
-            return super().new_learner(problem, n_models)
-        rate = problem.learning_rate if self.learning_rate is None else self.learning_rate
-        kind = Sgd if self.steps == "plain" else AdaptiveSgd
-        rows = n_models * problem.n_actions
-        return kind.start(rows, problem.n_inputs, float(rate), self.loss == "logistic")

@@ -20,10 +20,11 @@ import numpy as np
 from melee.arrays import Floats, Scratch, Words
 from melee.compiled import implements, interpreted_as, kernel
 from melee.distributions import raise_to_floor, vote
-from melee.explorers.base import LearningExplorer, Problem, count, number
+from melee.explorers.base import LearningExplorer, Problem
 from melee.explorers.interface import distribution, learn
 from melee.learners.interface import correct_all, predict_all
 from melee.policy_optimizers import fit
+from melee.settings import count, number
 
 
 class CoverState(NamedTuple):

@@ -15,11 +15,12 @@ import numpy as np
 from melee.arrays import Floats, Scratch, Words
 from melee.compiled import implements
 from melee.distributions import greedy, mix_uniform, sample
-from melee.explorers.base import LearningExplorer, Problem, number
+from melee.explorers.base import LearningExplorer, Problem
 from melee.explorers.interface import distribution, learn
 from melee.learners.interface import predict_all
 from melee.policy_optimizers import fit
 from melee.rng import uniform
+from melee.settings import number
 
 CANDIDATES = tuple(round(0.05 * i + 0.01, 2) for i in range(1, 11))
 """The candidate values of ε: 0.05·i + 0.01 for i = 1..10 (paper)."""

@@ -7,10 +7,11 @@ from melee.arrays import Floats, Words
 from melee.compiled import implements
 from melee.distributions import greedy
 from melee.errors import InputError
-from melee.explorers.base import LearningExplorer, Problem, choice
+from melee.explorers.base import LearningExplorer, Problem, learner_choice
 from melee.explorers.interface import distribution, reveal
 from melee.explorers.rescaled import Rescaled
 from melee.learners.interface import correct, predict, predict_all
+from melee.settings import choice
 
 
 class FullInformationState(NamedTuple):
@@ -28,7 +29,8 @@ class FullInformation(LearningExplorer):
     """
 
     name: ClassVar[str] = "full-information"
-    learner: str = choice("ridge", "sgd", "ridge", "diagonal")
+    sees_all_rewards: ClassVar[bool] = True
+    learner: str = learner_choice("ridge")
     optimizer: str = choice("direct", "direct")
 
     def __post_init__(self) -> None:

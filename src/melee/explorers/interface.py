@@ -7,6 +7,7 @@ from typing import Any
 
 from melee.arrays import Floats, Words
 from melee.compiled import generic
+from melee.learners.interface import n_rows
 from melee.policy_optimizers import fit
 
 
@@ -24,8 +25,7 @@ def learn(
 
     For most explorers this is one step of their policy optimizer.
     """
-    n_actions = state.polopt.learner.weights.shape[0]
-    fit(state.polopt, x, 0, n_actions, action, reward, probability, 1.0)
+    fit(state.polopt, x, 0, n_rows(state.polopt.learner), action, reward, probability, 1.0)
 
 
 @generic

@@ -33,10 +33,11 @@ from melee.arrays import Floats, Scratch, Words
 from melee.compiled import implements, kernel
 from melee.distributions import greedy, largest, mix_uniform
 from melee.errors import DataError
-from melee.explorers.base import Problem, RidgeExplorer, count, flag, number, text
+from melee.explorers.base import Problem, RidgeExplorer
 from melee.explorers.interface import distribution, learn
 from melee.learners.interface import predict_all, spread
 from melee.policy_optimizers import fit
+from melee.settings import count, flag, number, text
 
 SHARED = ("one", "rounds", "actions", "inputs", "error", "reward", "best", "bias", "recent")
 PER_ACTION = ("mean", "plays", "gap", "spread", "relative spread", "average", "predicted")

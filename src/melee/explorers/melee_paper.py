@@ -32,11 +32,12 @@ from melee.calibration import logistic, platt, platt_targets
 from melee.compiled import implements, kernel, machine_code
 from melee.distributions import greedy, mix_uniform
 from melee.errors import InputError
-from melee.explorers.base import LearningExplorer, Problem, number, text
+from melee.explorers.base import LearningExplorer, Problem
 from melee.explorers.interface import distribution, learn
 from melee.explorers.rescaled import Rescaled
 from melee.learners.interface import predict, predict_all
 from melee.policy_optimizers import fit
+from melee.settings import number, text
 
 PER_ACTION = ("probability", "predicted", "count", "average", "variance")
 SHARED = ("entropy", "time step")

@@ -12,9 +12,10 @@ from typing import Any, ClassVar, NamedTuple
 from melee.arrays import Floats, Words
 from melee.compiled import implements, kernel
 from melee.distributions import greedy
-from melee.explorers.base import Problem, RidgeExplorer, number
+from melee.explorers.base import Problem, RidgeExplorer
 from melee.explorers.interface import distribution
 from melee.learners.interface import predict, spread
+from melee.settings import number
 
 
 class RegCbOptState(NamedTuple):

@@ -1,9 +1,9 @@
 """The explorers by name, and SPEC strings: `name[:key=value[:key=value...]]`."""
 
-import dataclasses
 import functools
+from typing import TypeVar
 
-from melee.errors import InputError, unknown
+from melee.errors import InputError
 from melee.explorers.bagging import Bagging
 from melee.explorers.banditron import Banditron, BanditronMelee
 from melee.explorers.base import Explorer
@@ -20,6 +20,10 @@ from melee.explorers.tau_first import TauFirst
 from melee.explorers.thompson import Thompson
 from melee.explorers.ucb import GatedUcb, LinUcb
 from melee.explorers.uniform import Uniform
+from melee.learners import registry as learners
+from melee.learners.base import Learner
+from melee.registry import Registry
+from melee.settings import read_settings
 
 _KINDS: list[type[Explorer]] = [
     EpsilonGreedy,
@@ -44,8 +48,26 @@ _KINDS: list[type[Explorer]] = [
     Melee,
 ]
 
-EXPLORERS = {kind.name: kind for kind in _KINDS}
+REGISTRY = Registry("explorer", Explorer, _KINDS)
+
+EXPLORERS = REGISTRY.own
 """Every explorer of the library. A new one is a file beside this one, and a line above."""
+
+K = TypeVar("K", bound=type[Explorer] | type[Learner])
+
+
+def register(kind: K) -> K:
+    """Make an explorer or a learner of yours known by its name, in this process; a decorator.
+
+    A package has entry points instead, `melee.explorers` and `melee.learners`, by which it is found
+    in every process.
+    """
+    if isinstance(kind, type) and issubclass(kind, Learner):
+        learners.REGISTRY.add(kind)
+    else:
+        REGISTRY.add(kind)
+    _parse.cache_clear()
+    return kind
 
 
 def parse(spec: str | Explorer) -> Explorer:
@@ -67,26 +89,5 @@ def parse(spec: str | Explorer) -> Explorer:
 @functools.lru_cache(maxsize=1024)
 def _parse(spec: str) -> Explorer:
     name, *settings = (part.strip() for part in spec.split(":"))
-    if name not in EXPLORERS:
-        raise unknown("explorer", name, list(EXPLORERS))
-    kind = EXPLORERS[name]
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    values: dict[str, object] = {}
-    for setting in settings:
-        key, equals, text = (part.strip() for part in setting.partition("="))
-        if not equals or not text:
-            raise InputError(f"explorer '{spec}': '{setting}' is not of the form key=value")
-        if key not in fields:
-            raise unknown(f"parameter of {name}", key, list(fields) or ["(none)"])
-        if key in values:
-            raise InputError(f"explorer '{spec}': {key} is given twice; give it once")
-        field = fields[key]
-        try:
-            absent = field.default is None and text == "none"
-            values[key] = None if absent else field.metadata["parse"](text)
-        except (ValueError, KeyError):
-            wanted = {"float": "a number", "int": "a whole number"}.get(
-                field.metadata["parse"].__name__, "true or false"
-            )
-            raise InputError(f"{name}: {key} is '{text}'; expected {wanted}") from None
-    return kind(**values)
+    kind = REGISTRY.find(name)
+    return kind(**read_settings(kind, settings, f"explorer '{spec}'"))

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 from melee.arrays import Floats, Words
 from melee.compiled import implements
 from melee.distributions import largest
-from melee.explorers.base import LearningExplorer, Problem, number
+from melee.explorers.base import LearningExplorer, Problem
 from melee.explorers.interface import distribution
 from melee.learners.interface import predict_all
+from melee.settings import number
 
 
 class SoftmaxState(NamedTuple):

@@ -8,10 +8,11 @@ from melee.arrays import Floats, Words
 from melee.compiled import implements
 from melee.distributions import greedy
 from melee.errors import InputError
-from melee.explorers.base import LearningExplorer, Problem, count, flag, number
+from melee.explorers.base import LearningExplorer, Problem
 from melee.explorers.interface import distribution, learn
-from melee.learners.interface import predict_all
+from melee.learners.interface import n_rows, predict_all
 from melee.policy_optimizers import fit
+from melee.settings import count, flag, number
 
 
 class TauFirstState(NamedTuple):
@@ -73,5 +74,5 @@ def tau_first_learn(
 ) -> None:
     """Fit f to the round, unless learning has stopped."""
     if t <= state.exploring or not state.stop:
-        n_actions = state.polopt.learner.weights.shape[0]
+        n_actions = n_rows(state.polopt.learner)
         fit(state.polopt, x, 0, n_actions, action, reward, p, 1.0)

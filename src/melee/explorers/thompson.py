@@ -14,9 +14,10 @@ import numpy as np
 
 from melee.arrays import Floats, Scratch, Words
 from melee.compiled import implements, interpreted_as, kernel
-from melee.explorers.base import Problem, RidgeExplorer, number
+from melee.explorers.base import Problem, RidgeExplorer
 from melee.explorers.interface import distribution
 from melee.learners.interface import predict, spread
+from melee.settings import number
 
 N_CELLS = 64
 """Cells of the integral over the largest draw."""

@@ -6,9 +6,10 @@ from typing import Any, ClassVar, NamedTuple
 from melee.arrays import Floats, Words
 from melee.compiled import implements
 from melee.distributions import greedy, largest
-from melee.explorers.base import Problem, RidgeExplorer, number
+from melee.explorers.base import Problem, RidgeExplorer
 from melee.explorers.interface import distribution
 from melee.learners.interface import predict, predict_all, spread
+from melee.settings import number
 
 
 class LinUcbState(NamedTuple):

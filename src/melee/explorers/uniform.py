@@ -20,6 +20,7 @@ class Uniform(Explorer):
     """Play every action with probability 1/K."""
 
     name: ClassVar[str] = "uniform"
+    learns: ClassVar[bool] = False
 
     def start(self, problem: Problem) -> UniformState:
         """A state whose whole mass is uniform."""

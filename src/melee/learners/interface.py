@@ -3,12 +3,31 @@
 A learner holds independent linear models, one per *row* of its weights: one row per action,
 or more where an explorer keeps several models of each. Contexts arrive with their intercept,
 a 1 in the last place.
+
+Beside these a learner's state has methods that only Python calls: see `LearnerState`.
 """
 
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from melee.arrays import Floats
 from melee.compiled import generic
+
+
+@runtime_checkable
+class LearnerState(Protocol):
+    """What tells a learner's state from other parts of an explorer's.
+
+    One that keeps whole matrices, n_inputs² numbers a model, also has a property `exact`, true.
+    """
+
+    def encourage(self, row: int, value: float, rounds: float) -> None:
+        """Have a fresh model predict `value`, as if that many rounds had shown it."""
+
+
+@generic
+def n_rows(learner: Any) -> int:
+    """How many models it holds."""
+    return int(learner.weights.shape[0])
 
 
 @generic

@@ -1,19 +1,71 @@
 """Ridge regression that is exact after every observation, with its predictive spread."""
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from melee.arrays import Floats, Scratch
 from melee.compiled import implements, interpreted_as
+from melee.learners.base import Learner
 from melee.learners.interface import correct, predict, predict_all, spread
 from melee.learners.linear import dot, dot_row, dot_rows, quadratic_form
+from melee.settings import count, number
 
 MAX_EXACT_FEATURES = 150
 """Above this many features a round in O(d²) gets slow and the diagonal takes over (paper)."""
 MAX_EXACT_NUMBERS = 2**24
 """Numbers in the exact models of all actions together, 128 MiB; beyond them the diagonal, too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagonalLearner(Learner):
+    """Ridge regression by the diagonal of its information matrix, for many features.
+
+    Parameters
+    ----------
+    ridge
+        Strength of the L2 penalty.
+    """
+
+    name: ClassVar[str] = "diagonal"
+    has_spread: ClassVar[bool] = True
+    ridge: float = number(0.1, 0.0, above=True)
+
+    def start(self, n_rows: int, n_inputs: int) -> Any:
+        """Models that predict 0 everywhere."""
+        return DiagonalRidge.start(n_rows, n_inputs, float(self.ridge))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RidgeLearner(Learner):
+    """Ridge regression that is exact after every observation; the diagonal where that is too much.
+
+    Parameters
+    ----------
+    ridge
+        Strength of the L2 penalty.
+    exact
+        Features up to which it is exact; 128 MiB of models is the limit too.
+    """
+
+    name: ClassVar[str] = "ridge"
+    has_spread: ClassVar[bool] = True
+    ridge: float = number(0.1, 0.0, above=True)
+    exact: int = count(MAX_EXACT_FEATURES, 0)
+
+    def start(self, n_rows: int, n_inputs: int) -> Any:
+        """Models that predict 0 everywhere."""
+        return Ridge.start(n_rows, n_inputs, float(self.ridge))
+
+    def fits(self, n_rows: int, n_inputs: int) -> bool:
+        """Whether exact models of this size are within the limits of time and memory."""
+        return n_inputs - 1 <= self.exact and n_rows * n_inputs**2 <= MAX_EXACT_NUMBERS
+
+    def smaller(self) -> Learner:
+        """The diagonal, under the same penalty."""
+        return DiagonalLearner(ridge=self.ridge)
 
 
 class Ridge(NamedTuple):
@@ -30,6 +82,17 @@ class Ridge(NamedTuple):
         inverse[:, np.arange(n_inputs), np.arange(n_inputs)] = 1.0 / ridge
         return cls(np.zeros((n_rows, n_inputs)), inverse, np.zeros(n_inputs))
 
+    @property
+    def exact(self) -> bool:
+        """It keeps whole matrices."""
+        return True
+
+    def encourage(self, row: int, value: float, rounds: float) -> None:
+        """Move the intercept and count the rounds into its information."""
+        self.weights[row, -1] = value
+        penalty = 1.0 / self.inverse[row, -1, -1]
+        self.inverse[row, -1, -1] = 1.0 / (penalty + rounds)
+
 
 class DiagonalRidge(NamedTuple):
     """Keeps only the diagonal of the information matrix: O(D) a round, for many features.
@@ -45,6 +108,11 @@ class DiagonalRidge(NamedTuple):
     def start(cls, n_rows: int, n_inputs: int, ridge: float) -> "DiagonalRidge":
         """Models that predict 0 everywhere."""
         return cls(np.zeros((n_rows, n_inputs)), np.full((n_rows, n_inputs), ridge))
+
+    def encourage(self, row: int, value: float, rounds: float) -> None:
+        """Move the intercept and count the rounds into its information."""
+        self.weights[row, -1] = value
+        self.information[row, -1] += rounds
 
 
 @implements(predict, Ridge, DiagonalRidge)

@@ -5,14 +5,45 @@ the loss is (prediction - target)·x, so one update serves both.
 """
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from melee.arrays import Floats
 from melee.compiled import implements, interpreted_as, kernel
+from melee.learners.base import Learner
 from melee.learners.interface import correct, correct_all, predict, predict_all
 from melee.learners.linear import dot, dot_row, dot_rows
+from melee.settings import choice, number
+
+DEFAULT_LEARNING_RATE = 0.1
+"""For callers that bring no labelled rows to choose a learning rate by."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SgdLearner(Learner):
+    """Linear models fitted by one gradient step per observation.
+
+    Parameters
+    ----------
+    loss
+        `squared`, or `logistic` for targets in [0, 1].
+    steps
+        `plain`, for contexts that are scaled already, or `adaptive`, for contexts as they come.
+    learning_rate
+        Of the first step; explorers pass on the preparation's.
+    """
+
+    name: ClassVar[str] = "sgd"
+    loss: str = choice("squared", "squared", "logistic")
+    steps: str = choice("plain", "plain", "adaptive")
+    learning_rate: float = number(DEFAULT_LEARNING_RATE, 0.0, above=True)
+
+    def start(self, n_rows: int, n_inputs: int) -> Any:
+        """Models that predict 0 (squared loss) or 1/2 (logistic loss) everywhere."""
+        kind = Sgd if self.steps == "plain" else AdaptiveSgd
+        return kind.start(n_rows, n_inputs, float(self.learning_rate), self.loss == "logistic")
 
 
 class Sgd(NamedTuple):
@@ -31,6 +62,10 @@ class Sgd(NamedTuple):
     def start(cls, n_rows: int, n_inputs: int, learning_rate: float, logistic: bool) -> "Sgd":
         """Models that predict 0 (squared loss) or 1/2 (logistic loss) everywhere."""
         return cls(np.zeros((n_rows, n_inputs)), np.zeros(n_rows), learning_rate, logistic)
+
+    def encourage(self, row: int, value: float, rounds: float) -> None:
+        """Move the intercept; a step has no memory of how many rounds there were."""
+        self.weights[row, -1] = _intercept(value, self.logistic)
 
 
 class AdaptiveSgd(NamedTuple):
@@ -61,6 +96,17 @@ class AdaptiveSgd(NamedTuple):
             learning_rate,
             logistic,
         )
+
+    def encourage(self, row: int, value: float, rounds: float) -> None:
+        """Move the intercept, as by that many squared gradients of 1."""
+        self.weights[row, -1] = _intercept(value, self.logistic)
+        self.scales[row, -1] = 1.0
+        self.norms[row] = 1.0
+        self.squares[row, -1] = rounds
+
+
+def _intercept(value: float, logistic: bool) -> float:
+    return float(np.log(value / (1.0 - value))) if logistic else value
 
 
 @kernel

@@ -1,0 +1,32 @@
+"""What learners have in common: how one describes itself, and its settings."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from melee.settings import Configured
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learner(Configured):
+    """A kind of model and its settings; `start` gives the state that kernels work on.
+
+    Subclasses are frozen dataclasses. Each field is a setting. The state is a NamedTuple of arrays
+    and numbers with an implementation of `predict` and `correct` (see `melee.learners.interface`),
+    and one of `spread` where there is one.
+    """
+
+    separator: ClassVar[str] = "/"
+    has_spread: ClassVar[bool] = False
+    """Whether its state says how uncertain a prediction is."""
+
+    def start(self, n_rows: int, n_inputs: int) -> Any:
+        """A fresh state of n_rows models of n_inputs inputs each, the intercept included."""
+        raise TypeError(f"{type(self).__name__} does not say how it starts")
+
+    def fits(self, n_rows: int, n_inputs: int) -> bool:
+        """Whether models of this size are within its limits of time and memory."""
+        return True
+
+    def smaller(self) -> "Learner":
+        """The learner that takes its place where it does not fit."""
+        return self
