@@ -20,10 +20,13 @@ from llvmlite import ir
 from numba import cloudpickle, types
 from numba.core import cgutils, codegen, compiler, serialize
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic, overload
 
 from melee.compiled.kernels import KERNELS, compiled_form, prefetch_row
+from melee.compiled.keys import name_of
+from melee.errors import InputError
 
 _INLINED: Any = {
     "nopython": True,
@@ -72,10 +75,16 @@ def compile_kernel(
     library.enable_object_caching()
     arguments = tuple(_type(kind) for kind in kinds)
     function = compiled_form(function, getattr(arguments[0], "instance_class", None))
-    with _parts_unoptimised(context.codegen(), check_stop):
-        result = compiler.compile_extra(
-            typing, context, function, arguments, None, flags, {}, library=library
-        )
+    try:
+        with _parts_unoptimised(context.codegen(), check_stop):
+            result = compiler.compile_extra(
+                typing, context, function, arguments, None, flags, {}, library=library
+            )
+    except NumbaError as error:
+        raise InputError(
+            f"{name_of(function)} cannot be compiled; kernels take numbers, arrays and states, allocate "
+            f"nothing, and name constants and other kernels only. Numba says: {error}"
+        ) from error
     for environment in result._find_referenced_environments():
         context.codegen().set_env(environment.env_name, environment)
     kept = result._replace(type_annotation="")

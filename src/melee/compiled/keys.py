@@ -95,6 +95,8 @@ def _reached(function: Callable[..., Any], state_types: set[type]) -> tuple[set[
                 left.extend(compiled_form(value, kind) for kind in (None, *state_types))
             elif isinstance(value, int | float | np.generic | tuple | str):
                 constants.add(f"{caller.__module__}.{name}={value!r}")
+            elif isinstance(value, np.ndarray):
+                constants.add(f"{caller.__module__}.{name}={value.tolist()!r}")
     return found, sorted(constants)
 
 

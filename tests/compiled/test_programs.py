@@ -1,0 +1,121 @@
+"""When kernels are compiled: at once, in the background, or never."""
+
+import logging
+import time
+
+import numpy as np
+import pytest
+
+from melee.compiled import entry, kernel, machine_code, program, programs
+from melee.datasets import rectangles
+from melee.errors import InputError
+from melee.loop import simulate
+from melee.preparation import prepare
+
+STEP = 3
+
+
+@kernel
+def step(x, total):
+    """Add three times x to the total."""
+    total[0] += STEP * x
+
+
+@kernel
+def steps(x, n, total):
+    """Add it n times."""
+    for _ in range(n):
+        step(x, total)
+
+
+@entry
+def steps_from_python(x, n, total):
+    """The same, as machine code whenever it is called."""
+    steps(x, n, total)
+
+
+@kernel
+def allocates(x):
+    """Against the rules."""
+    return np.zeros(3)[0] + x
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    monkeypatch.setattr(programs, "_PROGRAMS", {})
+
+
+def wait_until(condition):
+    began = time.monotonic()
+    while not condition() and time.monotonic() - began < 60:
+        time.sleep(0.01)
+    return condition()
+
+
+@pytest.mark.parametrize("mode", ["now", "background", "never"])
+def test_a_program_runs_at_once_and_is_the_same_later(fresh, monkeypatch, mode):
+    monkeypatch.setenv("MELEE_COMPILE", mode)
+    total = np.zeros(1)
+    found = program(steps, 1.5, 2, total)
+    assert found.ready == (mode == "now")
+    found.run(1.5, 2, total)
+    assert total[0] == 9.0
+    if mode == "background":
+        assert wait_until(lambda: found.ready)
+    found.run(1.5, 1, total)
+    assert total[0] == 13.5
+    assert program(steps, -7.0, 5, np.ones(4)) is found  # values do not matter, kinds do
+    assert program(steps, 1, 2, total) is not found
+
+
+def test_interpreted_kernels_wrap_around_and_divide_as_machine_code_does(fresh, monkeypatch):
+    from melee import rng
+
+    monkeypatch.setenv("MELEE_COMPILE", "never")
+    word = np.uint64(2**63 + 12345)
+    interpreted = program(rng.mix, word).run(word)  # no warning of an overflow
+    monkeypatch.setenv("MELEE_COMPILE", "now")
+    monkeypatch.setattr(programs, "_PROGRAMS", {})
+    assert program(rng.start_round, np.array([word, word]), 7, 1).ready
+    assert isinstance(interpreted, np.uint64)
+
+
+def test_an_entry_runs_as_machine_code(fresh):
+    total = np.zeros(1)
+    steps_from_python(2.0, 2, total)
+    assert total[0] == 12.0
+    assert [one.ready for one in programs._PROGRAMS.values()] == [True]
+
+
+def test_a_kernel_that_allocates_cannot_be_compiled(fresh):
+    with pytest.raises(InputError, match=r"allocates cannot be compiled; .* allocate nothing"):
+        machine_code(allocates, 1.0)
+
+
+def test_what_cannot_be_compiled_stays_interpreted_and_one_line_says_so(fresh, monkeypatch, caplog):
+    monkeypatch.setenv("MELEE_COMPILE", "background")
+    with caplog.at_level(logging.ERROR):
+        found = program(allocates, 1.0)
+        assert wait_until(lambda: "it stays interpreted" in caplog.text)
+    assert not found.ready
+    assert found.run(1.0) == 1.0
+
+
+def test_when_to_compile_is_one_of_three_words(monkeypatch):
+    monkeypatch.setenv("MELEE_COMPILE", "sometimes")
+    with pytest.raises(InputError, match="MELEE_COMPILE is 'sometimes'; expected background, now"):
+        program(steps, 1.5, 2, np.zeros(1))
+
+
+def test_the_seconds_of_a_run_do_not_count_compiling(fresh, monkeypatch):
+    real = programs._make_ready
+
+    def slowly(wanted):
+        time.sleep(1.0)
+        real(wanted)
+
+    prepared = prepare(rectangles(60, seed=0))
+    monkeypatch.setattr(programs, "_make_ready", slowly)
+    before = programs.waited
+    assert simulate(prepared, "uniform").seconds < 0.5
+    assert programs.waited - before > 1.0
