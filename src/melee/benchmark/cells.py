@@ -8,17 +8,17 @@ another one, so results of different code, data or parameters can never mix. The
 keys for its plan, and the process that plays a cell computes its key again from what it has.
 """
 
-import ast
 import dataclasses
 import functools
 import hashlib
 import json
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from melee.benchmark.packages import code_of_others
 from melee.benchmark.ways import split
+from melee.compiled.keys import tree_hash
 from melee.explorers import parse
 from melee.preparation import N_LABELLED
 
@@ -52,29 +52,14 @@ def agent_version() -> str:
 
 def source_hash(*names: str) -> str:
     """A hash of what these modules and packages of melee do."""
-    home = resources.files("melee")
+    home = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for name in names:
-        item = home / name
-        files = item.iterdir() if item.is_dir() else iter([home / f"{name}.py"])
-        for file in sorted(files, key=lambda one: one.name):
-            if file.name.endswith(".py"):
-                tree = _without_docstrings(file.read_text(encoding="utf-8"))
-                digest.update(ast.dump(tree).encode())
+        folder = home / name
+        files = sorted(folder.glob("*.py")) if folder.is_dir() else [home / f"{name}.py"]
+        for file in files:
+            digest.update(tree_hash(file).encode())
     return digest.hexdigest()[:16]
-
-
-def _without_docstrings(source: str) -> ast.Module:
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [  # type: ignore[attr-defined]
-                part
-                for part in body
-                if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
-            ]
-    return tree
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,8 @@ def compile_kernel(
             )
     except NumbaError as error:
         raise InputError(
-            f"{name_of(function)} cannot be compiled; kernels take numbers, arrays and states, allocate "
-            f"nothing, and name constants and other kernels only. Numba says: {error}"
+            f"{name_of(function)} cannot be compiled; kernels take numbers, arrays and states, "
+            f"allocate nothing, and name constants and other kernels only. Numba says: {error}"
         ) from error
     for environment in result._find_referenced_environments():
         context.codegen().set_env(environment.env_name, environment)
