@@ -125,7 +125,7 @@ def sources(tmp_path, monkeypatch):
     shutil.copytree(
         Path(cells.__file__).parent.parent, home, ignore=shutil.ignore_patterns("__pycache__")
     )
-    monkeypatch.setattr("melee.benchmark.cells.resources.files", lambda name: home)
+    monkeypatch.setattr("melee.benchmark.cells._HOME", home)
     return home
 
 

@@ -25,6 +25,7 @@ from melee.preparation import N_LABELLED
 A_A_SEED = 1_000_003
 """Added to a seed for the second run of an A/A check: same rows, other exploration."""
 
+_HOME = Path(__file__).parents[1]
 _MATTERS = (
     "rng", "compiled", "distributions", "task", "calibration", "policy_optimizers",
     "scaling", "standardizing", "states", "preparation", "loop", "learners", "explorers",
@@ -52,11 +53,10 @@ def agent_version() -> str:
 
 def source_hash(*names: str) -> str:
     """A hash of what these modules and packages of melee do."""
-    home = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for name in names:
-        folder = home / name
-        files = sorted(folder.glob("*.py")) if folder.is_dir() else [home / f"{name}.py"]
+        folder = _HOME / name
+        files = sorted(folder.glob("*.py")) if folder.is_dir() else [_HOME / f"{name}.py"]
         for file in files:
             digest.update(tree_hash(file).encode())
     return digest.hexdigest()[:16]
