@@ -10,7 +10,15 @@ import numpy as np
 from melee.arrays import Floats
 from melee.learners import registry
 from melee.learners.base import Learner
-from melee.learners.interface import LearnerState, correct, n_rows, predict, spread
+from melee.learners.interface import (
+    LearnerState,
+    correct,
+    correct_all,
+    n_rows,
+    predict,
+    predict_all,
+    spread,
+)
 from melee.states import arrays_of
 from melee.testing.checks import Check, refuses, require, require_close, select
 from melee.testing.explorers import checks_for
@@ -134,6 +142,20 @@ def one_model_learns_and_the_others_stay(learner: Learner) -> None:
         require(same == (row != ROW), f"model {row} {'did not learn' if same else 'changed too'}")
 
 
+def all_models_at_once_do_as_one_by_one(learner: Learner) -> None:
+    """To the bit, whichever of the two a kernel calls."""
+    one, other = learner.start(N_ROWS, D), learner.start(N_ROWS, D)
+    found, errors = np.empty(N_ROWS), np.empty(N_ROWS)
+    for x, target, _ in _rounds(30):
+        predict_all(other, x, 0, found)
+        for row in range(N_ROWS):
+            expected = predict(one, x, row)
+            require(found[row] == expected, f"{found[row]} at once, {expected} one by one")
+            errors[row] = target * (row + 1) / N_ROWS - expected
+            correct(one, x, row, errors[row], 1.0)
+        correct_all(other, x, 0, errors)
+
+
 def predictions_come_close_to_the_targets(learner: Learner) -> None:
     """A linear function with some noise is learned from a few hundred observations."""
     state, errors, untrained = learner.start(N_ROWS, D), [], []
@@ -198,6 +220,7 @@ ALWAYS: tuple[Callable[[Any], None], ...] = (
     settings_are_written_and_read_again,
     it_has_as_many_models_as_were_asked_for,
     one_model_learns_and_the_others_stay,
+    all_models_at_once_do_as_one_by_one,
     predictions_come_close_to_the_targets,
     predictions_stay_finite,
     memory_does_not_grow,
