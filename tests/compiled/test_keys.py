@@ -63,7 +63,7 @@ def test_keys_change_with_what_can_be_reached_and_with_nothing_else(package):
     changed = keys(package)
     assert changed[0][0] != melee[0]
 
-    edit(package / "scaling.py", "LIMIT = 5.0", "LIMIT = 6.0")  # a constant
+    edit(package / "task.py", "LARGEST = 1e100", "LARGEST = 1e99")  # a constant
     again = keys(package)
     assert again[0][0] != changed[0][0]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from melee.datasets.arff import read_arff
-from melee.errors import DataError, file_error
+from melee.errors import DataError, MeleeError, file_error
 from melee.extras import needed
 from melee.limits import LINE, bounded_line, check_columns, check_table, check_unpacked
 
@@ -55,7 +55,7 @@ def read_frame(path: Path) -> "pd.DataFrame":
         ) from None
     except OSError as error:
         raise file_error(path, "read", error) from None
-    except (DataError, MemoryError):
+    except (MeleeError, MemoryError):
         raise
     except Exception as error:  # whatever a parser raises of a file that was made to break it
         raise DataError(
