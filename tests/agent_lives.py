@@ -7,7 +7,7 @@ import struct
 import numpy as np
 
 from melee import Agent
-from melee.agent.file import MARK
+from melee.agent.file import FORMAT_VERSION, MARK
 
 ACTIONS = ["sports", "politics", 3, ("banner", 1)]
 
@@ -88,15 +88,16 @@ def small_agent(spec="linucb", *, n_rounds=12, n_pending=2, named=True, **option
     return agent
 
 
-def sealed(about, arrays=(), *, version=1, kinds=None, block=None):
+def sealed(about, arrays=None, *, version=FORMAT_VERSION, kinds=None, block=None):
     """A file with a right checksum, whatever it says; NaN and infinities are written too.
 
     `about` is a dict, or JSON as bytes; `kinds` and `block` replace what the arrays would say.
     """
+    arrays = arrays or {}
     if kinds is None:
-        kinds = [[array.dtype.name, list(array.shape)] for array in arrays]
+        kinds = {name: [array.dtype.name, list(array.shape)] for name, array in arrays.items()}
     if block is None:
-        block = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+        block = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values())
     text = about if isinstance(about, bytes) else json.dumps({**about, "arrays": kinds}).encode()
     body = struct.pack("<8sIQQ", MARK, version, len(text), len(block)) + text + block
     return body + hashlib.sha256(body).digest()

@@ -1,6 +1,6 @@
 """Checks of what a caller says about a round, and of what a file says.
 
-One sentence for all who take rounds. The last three read JSON that anyone may have written.
+One sentence for all who take rounds. The `read_` functions read JSON that anyone may have written.
 """
 
 import math
@@ -64,3 +64,19 @@ def read_text(value: Any) -> str:
     if type(value) is not str:
         raise DataError(f"{shown(value)} where a text belongs")
     return value
+
+
+def read_id(value: Any) -> str:
+    """The id of a decision, or a part of one, from a file."""
+    if not is_unicode(read_text(value)):
+        raise DataError(f"{shown(value)} where the id of a decision belongs")
+    return str(value)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written anywhere: half a character, a lone surrogate, cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -27,7 +27,7 @@ from typing import Any
 
 from melee.arrays import Floats
 from melee.checks import read_number, read_text, read_whole
-from melee.contexts import Context, Value
+from melee.contexts import MAX_ENTRIES, Context, Value
 from melee.errors import DataError, InputError
 from melee.standardizing import LIMIT, is_constant, scaled
 
@@ -69,6 +69,27 @@ class Column:
         if self.count < SETTLED:
             return 0.0
         return scaled(value, self.mean, 1.0 / self.size, LIMIT)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything in it, copied."""
+        fields = {field: getattr(self, field) for field in Column.__slots__}
+        return {**fields, "levels": self.levels.copy()}
+
+    @classmethod
+    def from_json(cls, given: Any, n_features: int) -> "Column":
+        """The column that was written, of a map of so many features."""
+        column = cls(late=given["late"] is True)
+        column.count = read_whole(given["count"], 0)
+        column.mean = read_number(given["mean"])
+        column.square = read_number(given["square"], 0.0, 1e300)
+        column.size = read_number(given["size"], 1e-300)
+        for field in ("number", "missing", "present", "rare"):
+            setattr(column, field, read_whole(given[field], -1, n_features))
+        levels = given["levels"].items()
+        if len(levels) > n_features:
+            raise DataError("a column of more levels than there are features")
+        column.levels = {read_text(level): read_whole(one, 0, n_features) for level, one in levels}
+        return column
 
 
 class FeatureMap:
@@ -293,21 +314,18 @@ class FeatureMap:
         values[bucket] += size if code & 1 else -size
 
     def to_json(self) -> dict[str, Any]:
-        """Everything that it has learned."""
+        """Everything that it has learned, copied."""
         return {
             "max_features": self.max_features,
             "rare": self.rare,
             "width": self.width,
-            "names": self.names,
+            "names": self.names.copy(),
             "n_learned": self.n_learned,
             "first_bucket": self.first_bucket,
             "revision": self.revision,
-            "candidates": self.candidates,
-            "absent": self._absent,
-            "columns": {
-                name: {field: getattr(column, field) for field in Column.__slots__}
-                for name, column in self.columns.items()
-            },
+            "candidates": self.candidates.copy(),
+            "absent": self._absent.copy(),
+            "columns": {name: column.to_json() for name, column in self.columns.items()},
         }
 
     @classmethod
@@ -328,17 +346,10 @@ class FeatureMap:
         features.n_features = features.width or max(n, 1)
         fits = features.first_bucket < n <= features.max_features
         fits = fits and (features.width == 0 or n == 0)
+        fits = fits and len(features.candidates) <= _CANDIDATES * features.max_features
+        fits = fits and len(given["columns"]) <= MAX_ENTRIES + n
         if not fits or len(features.names) != (features.width or n):
             raise DataError("its features do not fit together")
         for name, fields in given["columns"].items():
-            column = Column(late=fields["late"] is True)
-            column.count = read_whole(fields["count"], 0)
-            column.mean = read_number(fields["mean"])
-            column.square = read_number(fields["square"], 0.0, 1e300)
-            column.size = read_number(fields["size"], 1e-300)
-            for field in ("number", "missing", "present", "rare"):
-                setattr(column, field, read_whole(fields[field], -1, n))
-            levels = fields["levels"].items()
-            column.levels = {read_text(level): read_whole(one, 0, n) for level, one in levels}
-            features.columns[read_text(name)] = column
+            features.columns[read_text(name)] = Column.from_json(fields, n)
         return features

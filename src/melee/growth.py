@@ -98,17 +98,20 @@ def axes_of(start: Start, n_features: int, n_actions: int) -> Axes:
     ]
 
 
-def shapes(start: Start, n_features: int, n_actions: int) -> list[tuple[int, ...]]:
-    """The shapes of the lasting arrays of such a state, found on small ones."""
-    small, wider, longer = start(1, 1), start(2, 1), start(1, 2)
-    three = (arrays(state, lasting=True) for state in (small, wider, longer))
-    return [
-        tuple(
+def shapes(start: Start, n_features: int, n_actions: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of the lasting arrays of such a state by name, found on small ones."""
+    small, wider, longer = (
+        dict(named(state, lasting=True)) for state in (start(1, 1), start(2, 1), start(1, 2))
+    )
+
+    def shape(path: str) -> tuple[int, ...]:
+        three = (small[path].shape, wider[path].shape, longer[path].shape)
+        return tuple(
             base + (wide - base) * (n_features - 1) + (long - base) * (n_actions - 1)
-            for base, wide, long in zip(one.shape, two.shape, other.shape, strict=True)
+            for base, wide, long in zip(*three, strict=True)
         )
-        for one, two, other in zip(*three, strict=True)
-    ]
+
+    return {path: shape(path) for path in small}
 
 
 def kind_of(state: Any) -> Kind:
@@ -214,15 +217,18 @@ def _learners(state: Any) -> Iterator[Any]:
             yield from _learners(part)
 
 
-def settings(state: Any) -> list[Any]:
-    """The numbers in a state, depth first: true or false, whole or not."""
-    if isinstance(state, tuple):
-        return [one for part in state for one in settings(part)]
-    return [] if isinstance(state, np.ndarray) else [state]
+def settings(state: Any) -> dict[str, Any]:
+    """The numbers in a state by name: true or false, whole or not."""
+    leaves = _leaves(state, lasting=False)
+    return {path: part for path, part in leaves if not isinstance(part, np.ndarray)}
 
 
-def with_settings(state: Any, values: list[float]) -> Any:
-    """The state with other numbers, which are taken from the front of the list."""
+def with_settings(state: Any, values: dict[str, float], path: str = "") -> Any:
+    """The state with other numbers, by name; those without a value stay."""
     if isinstance(state, tuple):
-        return type(state)(*(with_settings(part, values) for part in state))
-    return state if isinstance(state, np.ndarray) else type(state)(values.pop(0))
+        fields = state._fields  # type: ignore[attr-defined]
+        parts = zip(fields, state, strict=True)
+        return type(state)(*(with_settings(one, values, f"{path}.{name}") for name, one in parts))
+    if isinstance(state, np.ndarray):
+        return state
+    return type(state)(values.get(path.removeprefix("."), state))

@@ -307,7 +307,7 @@ def test_a_path_that_leads_nowhere_is_refused(tmp_path):
 
 def test_a_newer_format_is_called_newer(content):
     about, arrays = unpack(content, "here")
-    assert_refused(sealed(about, arrays, version=2), "format version 2.*or a newer one")
+    assert_refused(sealed(about, arrays, version=3), "format version 3.*or a newer one")
     assert_refused(sealed(about, arrays, version=2**32 - 1), "format version 4294967295")
     assert Agent.from_bytes(sealed(about, arrays)).n_learned_ == 12
 
@@ -369,77 +369,204 @@ def little_memory():
 
 HUGE = 10**18
 FORGED = [
-    (("models", 0, "n_features"), HUGE),
-    (("models", 0, "n_features"), 2**19),
-    (("models", 0, "n_features"), 0),
-    (("models", 0, "n_features"), -3),
-    (("models", 0, "n_features"), 2.5),
-    (("models", 0, "n_features"), "9"),
-    (("models", 0, "n_features"), float("nan")),
-    (("models", 0, "n_features"), None),
-    (("models", 0, "n_actions"), HUGE),
-    (("models", 0, "n_actions"), -4),
-    (("models", 0, "n_actions"), "4"),
-    (("models", 0, "n_learned"), HUGE**3),
-    (("models", 0, "n_learned"), -1),
-    (("models", 0, "n_learned"), float("nan")),
-    (("total_reward",), float("nan")),
-    (("total_reward",), float("-inf")),
-    (("models", 0, "generation"), -1),
-    (("models", 0, "settings"), []),
-    (("models", 0, "settings"), ["nan"] * 9),
-    (("models", 0, "settings"), ["0x1p0"] * 99),
-    (("models", 0, "settings"), {"a": 1}),
-    (("models", 0, "settings", 0), "nan"),
-    (("models", 0, "settings", 0), "inf"),
-    (("models", 0, "settings", 0), 5),
-    (("models", 0, "kind"), [True]),
-    (("models", 0), None),
-    (("models",), []),
-    (("models",), {}),
-    (("models",), "models"),
-    (("labels",), []),
-    (("labels",), ["a", "b", "c"]),
-    (("labels",), ["a", "a", "b", "c"]),
-    (("labels",), [["a"], "b", "c", "d"]),
-    (("labels",), [{"a": 1}, "b", "c", "d"]),
-    (("labels",), [float("nan"), "b", "c", "d"]),
-    (("labels",), ["a"] * 10**5),
-    (("labels",), 4),
-    (("plays",), [1, 2]),
-    (("plays",), ["many"] * 4),
-    (("plays", 0), -1),
-    (("rewards",), [float("nan")] * 4),
-    (("rewards",), [float("inf")] * 4),
-    (("rewards",), None),
-    (("counters", "_n_acted"), "x"),
-    (("counters", "_n_acted"), -1),
-    (("n_learned",), float("inf")),
-    (("n_learned",), -1),
-    (("version",), "new"),
-    (("counters",), {}),
-    (("features", "max_features"), 1),
-    (("features", "max_features"), -1),
-    (("features", "width"), -1),
-    (("features", "width"), 3),
-    (("features", "width"), HUGE),
-    (("features", "first_bucket"), 10**6),
-    (("features", "absent"), [float("nan")] * 9),
-    (("features", "absent"), [0.0] * 150),
-    (("features", "absent"), []),
-    (("features", "columns", "age", "number"), 10**6),
-    (("features", "columns", "age", "number"), -2),
-    (("features", "columns", "age", "count"), -2),
-    (("features", "columns", "age", "mean"), float("inf")),
-    (("features", "columns", "age", "square"), -1.0),
-    (("features", "columns", "age", "levels"), {"a": 10**6}),
-    (("features", "columns", "age", "levels"), []),
-    (("features", "columns"), []),
-    (("features", "names"), [1, 2, 3]),
-    (("features", "names"), []),
-    (("features",), None),
+    (("knowledge", "model", "n_features"), HUGE),
+    (("knowledge", "model", "n_features"), 2**19),
+    (("knowledge", "model", "n_features"), 0),
+    (("knowledge", "model", "n_features"), -3),
+    (("knowledge", "model", "n_features"), 2.5),
+    (("knowledge", "model", "n_features"), "9"),
+    (("knowledge", "model", "n_features"), float("nan")),
+    (("knowledge", "model", "n_features"), None),
+    (("knowledge", "model", "n_actions"), HUGE),
+    (("knowledge", "model", "n_actions"), -4),
+    (("knowledge", "model", "n_actions"), "4"),
+    (("knowledge", "model", "n_learned"), HUGE**3),
+    (("knowledge", "model", "n_learned"), -1),
+    (("knowledge", "model", "n_learned"), float("nan")),
+    (
+        (
+            "knowledge",
+            "total_reward",
+        ),
+        float("nan"),
+    ),
+    (
+        (
+            "knowledge",
+            "total_reward",
+        ),
+        float("-inf"),
+    ),
+    (("knowledge", "model", "generation"), -1),
+    (("knowledge", "model", "settings"), []),
+    (("knowledge", "model", "settings"), ["nan"] * 9),
+    (("knowledge", "model", "settings"), {"a": "0x1p0"}),
+    (("knowledge", "model", "settings", "scaling.factor"), "nan"),
+    (("knowledge", "model", "settings", "scaling.factor"), "inf"),
+    (("knowledge", "model", "settings", "scaling.factor"), "-0x1p0"),
+    (("knowledge", "model", "settings", "scaling.factor"), 5),
+    (("knowledge", "model", "settings", "inner.epsilon"), "0x1p3"),
+    (("knowledge", "model", "settings", "first"), "0x1p3"),
+    (("knowledge", "model", "kind"), [True]),
+    (("knowledge", "model"), None),
+    (("knowledge", "model"), []),
+    (("knowledge", "model"), {}),
+    (("knowledge",), "models"),
+    (
+        (
+            "knowledge",
+            "labels",
+        ),
+        [],
+    ),
+    (
+        (
+            "knowledge",
+            "labels",
+        ),
+        ["a", "b", "c"],
+    ),
+    (
+        (
+            "knowledge",
+            "labels",
+        ),
+        ["a", "a", "b", "c"],
+    ),
+    (
+        (
+            "knowledge",
+            "labels",
+        ),
+        [["a"], "b", "c", "d"],
+    ),
+    (
+        (
+            "knowledge",
+            "labels",
+        ),
+        [{"a": 1}, "b", "c", "d"],
+    ),
+    (
+        (
+            "knowledge",
+            "labels",
+        ),
+        [float("nan"), "b", "c", "d"],
+    ),
+    (
+        (
+            "knowledge",
+            "labels",
+        ),
+        ["a"] * 10**5,
+    ),
+    (
+        (
+            "knowledge",
+            "labels",
+        ),
+        4,
+    ),
+    (
+        (
+            "knowledge",
+            "plays",
+        ),
+        [1, 2],
+    ),
+    (
+        (
+            "knowledge",
+            "plays",
+        ),
+        ["many"] * 4,
+    ),
+    (("knowledge", "plays", 0), -1),
+    (
+        (
+            "knowledge",
+            "rewards",
+        ),
+        [float("nan")] * 4,
+    ),
+    (
+        (
+            "knowledge",
+            "rewards",
+        ),
+        [float("inf")] * 4,
+    ),
+    (
+        (
+            "knowledge",
+            "rewards",
+        ),
+        None,
+    ),
+    (("ids", "count"), "x"),
+    (("ids", "count"), -1),
+    (
+        (
+            "knowledge",
+            "n_learned",
+        ),
+        float("inf"),
+    ),
+    (
+        (
+            "knowledge",
+            "n_learned",
+        ),
+        -1,
+    ),
+    (
+        (
+            "knowledge",
+            "version",
+        ),
+        "new",
+    ),
+    (("ids",), {}),
+    (("ids", "prefix"), "\ud800"),
+    (("ids", "prefix"), ""),
+    (("ids", "prefix"), "x" * 1000),
+    (("pending", "n_given_up"), -1),
+    (("pending", "actions"), [[]]),
+    (("pending", "actions"), [["a", "a"]]),
+    (("pending", "actions"), 5),
+    (("pending",), None),
+    (("knowledge", "features", "max_features"), 1),
+    (("knowledge", "features", "max_features"), -1),
+    (("knowledge", "features", "width"), -1),
+    (("knowledge", "features", "width"), 3),
+    (("knowledge", "features", "width"), HUGE),
+    (("knowledge", "features", "first_bucket"), 10**6),
+    (("knowledge", "features", "absent"), [float("nan")] * 9),
+    (("knowledge", "features", "absent"), [0.0] * 150),
+    (("knowledge", "features", "absent"), []),
+    (("knowledge", "features", "columns", "age", "number"), 10**6),
+    (("knowledge", "features", "columns", "age", "number"), -2),
+    (("knowledge", "features", "columns", "age", "count"), -2),
+    (("knowledge", "features", "columns", "age", "mean"), float("inf")),
+    (("knowledge", "features", "columns", "age", "square"), -1.0),
+    (("knowledge", "features", "columns", "age", "levels"), {"a": 10**6}),
+    (("knowledge", "features", "columns", "age", "levels"), []),
+    (("knowledge", "features", "columns"), []),
+    (("knowledge", "features", "names"), [1, 2, 3]),
+    (("knowledge", "features", "names"), []),
+    (
+        (
+            "knowledge",
+            "features",
+        ),
+        None,
+    ),
     (("waiting", 0), ["id"]),
     (("waiting", 0, 0), 5),
+    (("waiting", 0, 0), "\udfff"),
+    (("waiting", 0, 6), 0),
+    (("waiting", 0, 6), -1),
     (("waiting", 0, 1), None),
     (("waiting", 0, 1), {"age": [1.0]}),
     (("waiting", 0, 1), {"age": float("nan")}),
@@ -458,6 +585,8 @@ FORGED = [
     (("done",), [["a", float("nan")]]),
     (("done",), [["a", 7.0]]),
     (("done",), [["a"]]),
+    (("done",), [["\ud800", 0.5]]),
+    (("done",), [["a", 0.5]] * 100_001),
     (("parameters", "seed"), -1),
     (("parameters", "seed"), None),
     (("parameters", "floor"), 7),
@@ -492,24 +621,26 @@ def test_a_forged_file_is_refused_and_takes_little_memory(path, value, content):
 @pytest.mark.parametrize(
     ("kinds", "block"),
     [
-        ([["float64", [HUGE, HUGE]]], b""),
-        ([["float64", [2**31, 2**31]]], b"x" * 8),
-        ([["float64", [0, HUGE]]], b""),
-        ([["float64", [-1, -8]]], b"x" * 64),
-        ([["float64", [1.0]]], b"x" * 8),
-        ([["float64", [True]]], b"x" * 8),
-        ([["float64", "8"]], b"x" * 64),
-        ([["float64", [1] * 100]], b"x" * 8),
-        ([["object", [1]]], b"x" * 8),
-        ([["float64", [2]]], b"x" * 8),
-        ([["float64", [1]]], b"x" * 16),
-        ([], b"x"),
-        ({}, b""),
+        ({"a": ["float64", [HUGE, HUGE]]}, b""),
+        ({"a": ["float64", [2**31, 2**31]]}, b"x" * 8),
+        ({"a": ["float64", [0, HUGE]]}, b""),
+        ({"a": ["float64", [-1, -8]]}, b"x" * 64),
+        ({"a": ["float64", [1.0]]}, b"x" * 8),
+        ({"a": ["float64", [True]]}, b"x" * 8),
+        ({"a": ["float64", "8"]}, b"x" * 64),
+        ({"a": ["float64", [1] * 100]}, b"x" * 8),
+        ({"a": ["object", [1]]}, b"x" * 8),
+        ({"a": ["float64", [2]]}, b"x" * 8),
+        ({"a": ["float64", [1]]}, b"x" * 16),
+        ({"a": ["float64", [1]]}, b"x" * 8),
+        ({}, b"x"),
+        ([], b""),
         (None, b"x" * 8),
         (7, b""),
-        ([["float64"]], b""),
-        ([[["float64"], [1]]], b"x" * 8),
-        ([["uint8", [0]]] * 10_000, b""),
+        ({"a": ["float64"]}, b""),
+        ({"a": [["float64"], [1]]}, b"x" * 8),
+        ({f"model.{n}": ["uint8", [0]] for n in range(1001)}, b""),
+        ({f"model.{n}": ["uint8", [0]] for n in range(999)}, b""),
     ],
 )
 def test_arrays_that_a_file_cannot_hold_are_refused(kinds, block, content):
@@ -538,13 +669,23 @@ def test_json_of_something_else_is_refused(text):
     assert_refused(sealed(text), "copy")
 
 
-@pytest.mark.parametrize("place", ["labels", "waiting", "done", "plays", "features"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("knowledge", "labels"),
+        ("knowledge", "plays"),
+        ("knowledge", "features"),
+        ("pending", "actions"),
+        ("waiting",),
+        ("done",),
+    ],
+)
 def test_json_of_any_depth_is_refused(place, content):
     """Just below the depth at which JSON is refused, showing it must not fail either."""
     about, arrays = unpack(content, "here")
-    kinds = [[array.dtype.name, list(array.shape)] for array in arrays]
-    block = b"".join(array.tobytes() for array in arrays)
-    about[place] = "PLACE"
+    kinds = {name: [array.dtype.name, list(array.shape)] for name, array in arrays.items()}
+    block = b"".join(array.tobytes() for array in arrays.values())
+    put(about, place, "PLACE")
     text = json.dumps({**about, "arrays": kinds})
     for depth in [*range(5, 800, 100), *range(800, 1000, 3)]:
         nested = text.replace('"PLACE"', "[" * depth + "]" * depth)
@@ -553,13 +694,14 @@ def test_json_of_any_depth_is_refused(place, content):
 
 def test_every_missing_part_is_noticed(content):
     about, _ = unpack(content, "here")
-    unused = {"melee_version"}
-    places: list[tuple[Any, ...]] = [(key,) for key in about if key not in unused]
-    places += [
-        (key, inner) for key in ("parameters", "counters", "features") for inner in about[key]
-    ]
-    places += [("models", 0, inner) for inner in about["models"][0]]
-    places += [("features", "columns", "age", one) for one in about["features"]["columns"]["age"]]
+    known = about["knowledge"]
+    places: list[tuple[Any, ...]] = [(key,) for key in about if key != "melee_version"]
+    places += [(key, inner) for key in ("parameters", "ids", "pending") for inner in about[key]]
+    places += [("knowledge", inner) for inner in known]
+    places += [("knowledge", key, one) for key in ("features", "model") for one in known[key]]
+    column = known["features"]["columns"]["age"]
+    places += [("knowledge", "features", "columns", "age", one) for one in column]
+    assert len(places) > 40
     for place in places:
         about, arrays = unpack(content, "here")
         part: Any = about
@@ -569,27 +711,74 @@ def test_every_missing_part_is_noticed(content):
         assert_refused(sealed(about, arrays))
 
 
-def test_arrays_that_are_too_many_too_few_or_not_finite_are_refused(content):
+def test_arrays_that_are_unknown_misshapen_or_not_finite_are_refused(content):
     about, arrays = unpack(content, "here")
-    assert_refused(pack(about, [*arrays, np.zeros(3)]))
-    assert_refused(pack(about, [*arrays, np.zeros((2, 3))]))
-    for n in range(len(arrays)):
-        assert_refused(pack(about, arrays[:n]))
-    for place, array in enumerate(arrays):
+    for name in ("more", "model.more", "model.inner.more", "young.optimism", "pending.contexts"):
+        for more in (np.zeros(3), np.zeros((2, 3))):
+            assert_refused(pack(about, {**arrays, name: more}))
+    assert_refused(
+        pack(about, {**arrays, "model.inner.more": np.zeros(3)}), "inner.more.* does not"
+    )
+    for name, array in arrays.items():
         for wrong in (array[..., None], array.astype(np.uint8), array.ravel()[:0]):
-            assert_refused(pack(about, [*arrays[:place], wrong, *arrays[place + 1 :]]))
-        for value in (np.nan, np.inf) if array.dtype == np.float64 and array.size else ():
+            assert_refused(pack(about, {**arrays, name: wrong}))
+        for value in (np.nan, np.inf, 1e308, -1e200) if array.dtype == np.float64 else ():
             wrong = array.copy()
             wrong.flat[-1] = value
-            assert_refused(pack(about, [*arrays[:place], wrong, *arrays[place + 1 :]]))
+            assert_refused(pack(about, {**arrays, name: wrong}))
+
+
+@pytest.mark.parametrize("spec", ["epsilon-greedy", "linucb", "melee", "eg-epsilon-greedy"])
+@pytest.mark.parametrize("n_rounds", [12, 300])
+def test_a_file_that_lacks_an_array_is_read_as_if_that_were_fresh(spec, n_rounds):
+    """So a later version may have one more array or setting, and still read this one's files."""
+    agent = small_agent(spec, n_rounds=n_rounds)
+    content = agent.to_bytes()
+    everything, arrays = unpack(content, "here")
+    rounds = {"model.rounds", "model.kept"} if n_rounds < 256 else {"model.kept"}
+    for name in set(arrays) - rounds:
+        others = {one: array for one, array in arrays.items() if one != name}
+        loaded = Agent.from_bytes(pack(everything, others))
+        assert sum(loaded.act(named_context(7)).probabilities) == pytest.approx(1.0)
+        assert loaded.learn("waiting 0", 1.0)
+        assert loaded.n_learned_ == n_rounds + 1
+    for name in everything["knowledge"]["model"]["settings"]:
+        about, _ = unpack(content, "here")
+        del about["knowledge"]["model"]["settings"][name]
+        assert Agent.from_bytes(pack(about, arrays)).n_learned_ == n_rounds
+    fresh = {one: array for one, array in arrays.items() if one != "model.optimism"}
+    assert Agent.from_bytes(pack(everything, fresh)).fingerprint == agent.fingerprint
+
+
+def test_a_file_without_its_arrays_takes_no_memory_for_them():
+    about, arrays = unpack(small_agent("linucb", named=False).to_bytes(), "here")
+    features = about["knowledge"]["features"]
+    features["width"], features["names"] = 9000, ["x"] * 9000
+    about["knowledge"]["model"]["n_features"] = 9000
+    about["waiting"] = []
+    some = {name: array for name, array in arrays.items() if name == "model.optimism"}
+    with little_memory():
+        assert_refused(sealed(about, some), "most of its arrays are missing")
 
 
 def test_a_waiting_context_of_numbers_that_is_not_there_is_noticed():
     about, arrays = unpack(small_agent(named=False).to_bytes(), "here")
-    assert arrays[-1].shape == (2, 3)
-    for rows in (arrays[-1][:1], arrays[-1][:0], arrays[-1][:, :2], np.zeros((3, 3)), np.zeros(2)):
-        assert_refused(pack(about, [*arrays[:-1], rows]))
-    assert_refused(pack(about, [*arrays[:-1], arrays[-1] * np.nan]))
+    rows = arrays["pending.contexts"]
+    assert rows.shape == (2, 3)
+    for wrong in (rows[:1], rows[:0], rows[:, :2], np.zeros((3, 3)), np.zeros(2), rows * np.nan):
+        assert_refused(pack(about, {**arrays, "pending.contexts": wrong}))
+    del arrays["pending.contexts"]
+    assert_refused(pack(about, arrays))
+
+
+def test_probabilities_that_wait_for_the_log_have_to_fit(tmp_path):
+    agent = small_agent("linucb", log=tmp_path / "log.jsonl")
+    about, arrays = unpack(agent.to_bytes(), "here")
+    rows = arrays["pending.probabilities"]
+    assert rows.shape == (8,)
+    wrongs = [rows[:7], rows.reshape(2, 4), rows * 2.0, -rows, rows * np.nan, np.r_[rows, rows]]
+    for wrong in wrongs:
+        assert_refused(pack(about, {**arrays, "pending.probabilities": wrong}))
 
 
 def in_a_process(code, *, limit=3 * 2**30):
@@ -640,7 +829,7 @@ def test_a_small_file_never_takes_much_memory():
             except BaseException as error:
                 print(name, type(error).__name__)
 
-        model = ("models", 0)
+        model = ("knowledge", "model")
         tried("squares", "linucb", ((*model, "n_features"), 10_000))
         tried("more squares", "linucb", ((*model, "n_features"), 200_000))
         tried("products of texts", "linucb", ((*model, "n_features"), "x" * 1000),
@@ -664,8 +853,7 @@ def test_whole_numbers_out_of_range_never_reach_compiled_code(spec):
     said = in_a_process(
         f"""
         content = small_agent({spec!r}, n_rounds=20).to_bytes()
-        n_arrays = len(unpack(content, "here")[1])
-        for place in range(n_arrays):
+        for place in unpack(content, "here")[1]:
             for value in (-1, -300, 10**9, -(10**12), 2**62):
                 about, arrays = unpack(content, "here")
                 if arrays[place].dtype != np.int64:
@@ -693,17 +881,16 @@ def test_whole_numbers_out_of_range_never_reach_compiled_code(spec):
 
 def test_models_of_two_sizes_are_refused():
     """A young model with fewer features than the contexts have would read beyond its memory."""
-    options = {"named": False, "half_life": 10}
-    about, arrays = unpack(small_agent("linucb", **options).to_bytes(), "here")
+    agent = small_agent("linucb", named=False, half_life=10)
+    about, arrays = unpack(agent.to_bytes(), "here")
     narrow = Agent(ACTIONS, "linucb", seed=5, half_life=10)
     for number in range(12):
         narrow.learn(narrow.act(number_context(number)[:1]).id, 0.5)
     other, others = unpack(narrow.to_bytes(), "here")
-    assert len(about["models"]) == len(other["models"]) == 2
-    n = (len(others)) // 2
-    about["models"][1] = other["models"][1]
-    rows = arrays[-1]
-    assert_refused(pack(about, [*arrays[: (len(arrays) - 1) // 2], *others[-n:], rows]))
+    about["knowledge"]["young"] = other["knowledge"]["young"]
+    young = {name: array for name, array in others.items() if name.startswith("young.")}
+    assert young
+    assert_refused(pack(about, {**arrays, **young}), "a model of another size")
 
 
 def leaves(part, way=()):

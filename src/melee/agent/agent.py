@@ -21,20 +21,21 @@ from melee.agent.arguments import (
     read_path,
 )
 from melee.agent.decision import Decision
-from melee.agent.ids import Ids, check_new, check_text, read_new
+from melee.agent.file import Arrays, under, unpack
+from melee.agent.ids import Ids, check_new, check_text, is_id, read_new
 from melee.agent.knowledge import Encoded, Knowledge, Labels, Lesson
 from melee.agent.locks import guard_against_forks, new_lock
 from melee.agent.pending import Pending, Waiting
 from melee.agent.show import as_html, as_text
 from melee.arrays import Ints
-from melee.checks import check_probability, check_reward, unit_number
+from melee.checks import check_probability, check_reward, read_text, unit_number
 from melee.compiled import Program
 from melee.contexts import Context, read_context, read_contexts
-from melee.errors import InputError, MeleeWarning, shown, whole_number
+from melee.errors import DataError, InputError, MeleeWarning, shown, whole_number
 from melee.explorers import Explorer, parse
 from melee.history import Round
 from melee.history.jsonl import append_lines
-from melee.labels import Label, check_label, label_to_json
+from melee.labels import Label, check_label, label_from_json, label_to_json
 from melee.rng import check_seed
 
 DEFAULT_FLOOR = 0.02
@@ -51,6 +52,8 @@ _PARAMETERS = (
     "max_features",
     "log",
 )
+_PLAIN = tuple(name for name in _PARAMETERS if name not in ("actions", "explorer", "log"))
+"""Parameters that are numbers."""
 _UNSET: Any = object()
 _new: Any = tuple.__new__
 
@@ -145,8 +148,6 @@ class Agent:
         )
         self._pending = Pending(self.max_pending)
         self._ids = Ids(self.seed)
-        self._n_given_up = 0
-        self._warned_full = False
 
     def _read_parameters(self) -> None:
         """Check what does not change, and derive from it."""
@@ -413,8 +414,8 @@ class Agent:
         for one in given:
             if not isinstance(one, Round):
                 raise InputError(f"a round is {shown(one)}; expected rounds, as of a History")
-            if one.id is not None:
-                check_text(one.id)
+            if one.id is not None and not is_id(one.id):
+                raise InputError(f"a round's id is {shown(one.id)}; expected a text")
         lessons = [
             Lesson(
                 read_context(one.context),
@@ -531,7 +532,7 @@ class Agent:
         else:
             for id in over:
                 self._pending.finish(id, None)
-        self._n_given_up += len(over)
+        self._pending.n_given_up += len(over)
         return len(over)
 
     def _write(self, lessons: Sequence[Lesson], ids: Sequence[str | None]) -> None:
@@ -558,8 +559,8 @@ class Agent:
             warnings.warn(notice, MeleeWarning, stacklevel=4)
 
     def _warn_full(self) -> None:
-        if not self._warned_full:
-            self._warned_full = True
+        if not self._pending.warned_full:
+            self._pending.warned_full = True
             warnings.warn(
                 f"more than {self.max_pending} decisions wait for their rewards: the oldest are "
                 "given up. Set a timeout, report rewards earlier, or raise max_pending",
@@ -593,7 +594,7 @@ class Agent:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, which is there whole or not at all."""
-        storing.save(self, path)
+        storing.write(path, self.to_bytes())
 
     @classmethod
     def load(
@@ -608,17 +609,72 @@ class Agent:
         log
             Where to go on logging. A file does not say it: anyone might have written that file.
         """
-        return storing.load(cls, path, log)
+        return cls._from_bytes(storing.read(path), str(path), log)
 
     def to_bytes(self) -> bytes:
         """What `save` writes."""
-        with self._lock:
-            return storing.to_bytes(self)
+        return storing.to_bytes(self._noted())
 
     @classmethod
     def from_bytes(cls, content: bytes, *, log: str | os.PathLike[str] | None = None) -> Self:
         """What `load` reads."""
-        return storing.from_bytes(cls, content, "the content", log)
+        return cls._from_bytes(content, "the content", log)
+
+    def _noted(self) -> storing.Noted:
+        """Everything that is to be saved, noted in a moment."""
+        with self._lock:
+            return storing.Noted(
+                {
+                    **{name: getattr(self, name) for name in _PLAIN},
+                    "actions": [label_to_json(label) for label in self._first_labels],
+                    "explorer": self._chosen.spec,
+                },
+                self.log is not None,
+                self._chosen.identity,
+                self._ids.to_json(),
+                self._knowledge.to_parts(),
+                self._pending.noted(),
+            )
+
+    @classmethod
+    def _from_bytes(cls, content: bytes, where: str, log: Any) -> Self:
+        about, arrays = unpack(content, where)
+        with storing.refusing(where):
+            agent = cls._restored(about, arrays, log)
+        storing.tell(where, about, agent._chosen.identity, log)
+        return agent
+
+    @classmethod
+    def _restored(cls, about: Any, arrays: Arrays, log: Any) -> Self:
+        """The agent that was noted; arrays are taken out of `arrays`."""
+        agent = cls.__new__(cls)
+        given = about["parameters"]
+        for name in _PLAIN:
+            setattr(agent, name, given[name])
+        agent.actions = [label_from_json(label) for label in given["actions"]]
+        agent.explorer = parse(read_text(given["explorer"])).short_spec
+        agent.log = log
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MeleeWarning)  # they were given before
+            agent._read_parameters()
+        agent._first_labels = tuple(agent._read_labels(agent.actions, 1))
+        agent._ids = Ids.from_json(about["ids"], agent.seed)
+        own = (agent._inside, agent._floor, agent.seed, agent.half_life)
+        agent._knowledge = Knowledge.from_parts(about["knowledge"], arrays, *own)
+        agent._pending = Pending.from_parts(
+            about["pending"],
+            under("pending", arrays),
+            about["waiting"],
+            about["done"],
+            agent.max_pending,
+            agent._knowledge.features.width,
+        )
+        read_text(about["identity"])
+        if type(about["logged"]) is not bool:
+            raise DataError("it does not say whether it was logged")
+        if arrays:
+            raise DataError(f"an array {shown(next(iter(arrays)))}, which no agent has")
+        return agent
 
     @property
     def fingerprint(self) -> str:
@@ -705,7 +761,7 @@ class Agent:
             return {
                 "acted": self._ids.count,
                 "pending": self.n_pending_,
-                "given up": self._n_given_up,
+                "given up": self._pending.n_given_up,
                 **self._knowledge.diagnostics(self._chosen),
             }
 

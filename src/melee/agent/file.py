@@ -3,19 +3,22 @@
     8 bytes   the mark of the format
     4         its version, a little-endian number as the next two
     8, 8      the lengths of the two parts that follow
-              JSON (UTF-8): everything that is not an array, and each array's type and shape
+              JSON (UTF-8): everything that is not an array, and each array's name, type and shape
               the arrays' bytes, one after the other
     32        SHA-256 of all of the above
 
 The mark, the place of the version and the checksum stay as they are in all versions, so that a
-reader can tell a damaged file from a newer one.
+reader can tell a damaged file from a newer one. Arrays have names, so that a version that knows of
+one more can read the files of one that did not.
 """
 
 import hashlib
 import json
 import math
 import struct
-from typing import Any
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,24 +27,65 @@ from melee.errors import DataError
 from melee.version import __version__
 
 MARK = b"\x89MELEE\r\n"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+MAX_ARRAYS = 1000
+"""More than any agent has: an empty array costs a file nothing, and a reader half a kilobyte."""
 _HEAD = struct.Struct("<8sIQQ")
 _DIGEST = 32
 _TYPES = {"float64": np.float64, "int64": np.int64, "uint8": np.uint8}
+_ROWS = 200
+"""Rows that are encoded in one go: other threads stand still for so long."""
+_JSON = json.JSONEncoder(allow_nan=False)
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+"""Arrays by name; a dot stands between the name of a whole and that of its part."""
 
 
-def pack(about: dict[str, Any], arrays: list[npt.NDArray[Any]]) -> bytes:
-    """The bytes of a file."""
-    kinds = [[array.dtype.name, list(array.shape)] for array in arrays]
+def under(name: str, arrays: Arrays) -> Arrays:
+    """The parts of a whole, taken out of all arrays."""
+    parts = [path for path in arrays if path.startswith(f"{name}.")]
+    return {path.removeprefix(f"{name}."): arrays.pop(path) for path in parts}
+
+
+def pack(about: dict[str, Any], arrays: Arrays, **rows: Iterable[Any]) -> bytes:
+    """The bytes of a file.
+
+    Parameters
+    ----------
+    about, arrays
+        What JSON can hold, and arrays by name.
+    rows
+        Long lists that belong to `about`; they may be generators.
+    """
+    kinds = {name: [array.dtype.name, list(array.shape)] for name, array in arrays.items()}
     written = {"melee_version": __version__, **about, "arrays": kinds}
-    text = json.dumps(written, allow_nan=False, ensure_ascii=True).encode("ascii")
-    blocks = [np.ascontiguousarray(array).tobytes() for array in arrays]
-    head = _HEAD.pack(MARK, FORMAT_VERSION, len(text), sum(len(block) for block in blocks))
-    content = b"".join([head, text, *blocks])
-    return content + hashlib.sha256(content).digest()
+    text: list[Any] = list(_encoded(written, rows))
+    blocks: list[Any] = [
+        np.ascontiguousarray(array).data.cast("B") for array in arrays.values() if array.size
+    ]
+    lengths = sum(map(len, text)), sum(map(len, blocks))
+    pieces = [_HEAD.pack(MARK, FORMAT_VERSION, *lengths), *text, *blocks]
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return b"".join([*pieces, digest.digest()])
 
 
-def unpack(content: bytes, where: str) -> tuple[dict[str, Any], list[npt.NDArray[Any]]]:
+def _encoded(about: dict[str, Any], rows: dict[str, Iterable[Any]]) -> Iterator[bytes]:
+    """A JSON object, piece by piece."""
+    yield _JSON.encode(about)[:-1].encode("ascii")
+    for name, content in rows.items():
+        yield f', "{name}": ['.encode("ascii")
+        source = iter(content)
+        between = ""
+        while some := list(islice(source, _ROWS)):
+            yield (between + _JSON.encode(some)[1:-1]).encode("ascii")
+            between = ", "
+        yield b"]"
+    yield b"}"
+
+
+def unpack(content: bytes, where: str) -> tuple[dict[str, Any], Arrays]:
     """What was packed; a DataError for anything that was not.
 
     Takes no more memory than a few times the length of the content.
@@ -51,7 +95,7 @@ def unpack(content: bytes, where: str) -> tuple[dict[str, Any], list[npt.NDArray
     if len(content) < _HEAD.size + _DIGEST:
         raise DataError(f"{where}: {len(content)} bytes are left of it; copy the file again")
     _, version, n_text, n_arrays = _HEAD.unpack_from(content)
-    body, digest = content[:-_DIGEST], content[-_DIGEST:]
+    body, digest = memoryview(content)[:-_DIGEST], content[-_DIGEST:]
     if hashlib.sha256(body).digest() != digest:
         raise DataError(
             f"{where}: its checksum does not fit; it was cut off, changed or damaged: copy the "
@@ -65,26 +109,28 @@ def unpack(content: bytes, where: str) -> tuple[dict[str, Any], list[npt.NDArray
     if _HEAD.size + n_text + n_arrays != len(body):
         raise DataError(f"{where}: its parts do not add up; copy the file again")
     try:
-        about = json.loads(body[_HEAD.size : _HEAD.size + n_text])
+        about = json.loads(bytes(body[_HEAD.size : _HEAD.size + n_text]))
         if not isinstance(about, dict):
             raise ValueError("no object")
-        arrays = _arrays(about.pop("arrays"), memoryview(body)[_HEAD.size + n_text :])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        arrays = _arrays(about.pop("arrays"), body[_HEAD.size + n_text :])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{where}: its content cannot be read ({error}); copy it again") from None
     return about, arrays
 
 
-def _arrays(kinds: Any, block: memoryview) -> list[npt.NDArray[Any]]:
-    arrays = []
+def _arrays(kinds: Any, block: memoryview) -> Arrays:
+    arrays: Arrays = {}
     start = 0
-    for name, shape in kinds:
-        if name not in _TYPES or not all(type(n) is int and n >= 0 for n in shape):
+    if len(kinds) > MAX_ARRAYS:
+        raise ValueError(f"{len(kinds)} arrays")
+    for name, (type_name, shape) in kinds.items():
+        if type_name not in _TYPES or not all(type(n) is int and n >= 0 for n in shape):
             raise ValueError("an array of no known type")
-        dtype = np.dtype(_TYPES[name])
+        dtype = np.dtype(_TYPES[type_name])
         size = math.prod(shape) * dtype.itemsize
         if size > len(block) - start:
             raise ValueError("an array that is longer than the file")
-        arrays.append(np.frombuffer(block[start : start + size], dtype).reshape(shape))
+        arrays[name] = np.frombuffer(block[start : start + size], dtype).reshape(shape)
         start += size
     if start != len(block):
         raise ValueError("bytes that belong to no array")

@@ -8,8 +8,9 @@ from typing import Any
 from melee.agent.arguments import read_list
 from melee.agent.pending import Pending
 from melee.arrays import Ints
+from melee.checks import is_unicode, read_id, read_whole
 from melee.contexts import Context
-from melee.errors import InputError, shown
+from melee.errors import DataError, InputError, shown
 
 
 class Ids:
@@ -24,6 +25,21 @@ class Ids:
         self.prefix = hashlib.blake2b(f"lineage {seed}".encode(), digest_size=3).hexdigest()
         self.count = 0
         self.are_others = False  # whether there are ids that were not made here
+
+    def to_json(self) -> dict[str, Any]:
+        """What the next id is made of."""
+        return {"prefix": self.prefix, "count": self.count}
+
+    @classmethod
+    def from_json(cls, given: Any, seed: int) -> "Ids":
+        """Ids that go on from there."""
+        ids = cls(seed)
+        ids.prefix = read_id(given["prefix"])
+        ids.count = read_whole(given["count"], 0, 2**62)
+        ids.are_others = True
+        if not 0 < len(ids.prefix) <= 100:
+            raise DataError(f"ids that begin with {shown(ids.prefix)}")
+        return ids
 
     def name(self, id: str | None, context: Context, chosen: Ints | None, pending: Pending) -> str:
         """The id of the next decision: the one that was brought, or a new one."""
@@ -52,7 +68,7 @@ def checksum(context: Context, chosen: Ints | None) -> int:
 
 def check_new(id: Any, pending: Pending) -> None:
     """Refuse an id that is none, or that is taken."""
-    if not isinstance(id, str) or not 0 < len(id) <= 200 or not _is_unicode(id):
+    if not is_id(id) or not 0 < len(id) <= 200:
         raise InputError(f"id is {shown(id)}; expected a text of 1 to 200 characters")
     if pending.knows(id):
         raise InputError(f"id {id!r} is taken by an earlier decision; expected a new one")
@@ -70,15 +86,12 @@ def read_new(ids: Any, n: int, pending: Pending) -> list[str]:
     return names
 
 
+def is_id(id: Any) -> bool:
+    """Whether this could be the id of a decision, made here or elsewhere."""
+    return isinstance(id, str) and is_unicode(id)
+
+
 def check_text(id: Any) -> None:
     """Refuse what could not be the id of any decision."""
     if not isinstance(id, str):
         raise InputError(f"id is {shown(id)}; expected the text of a decision's id")
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

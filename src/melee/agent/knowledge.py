@@ -5,21 +5,26 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from melee.agent.arguments import is_in
+from melee.agent.arguments import is_in, read_labels
+from melee.agent.file import Arrays, under
 from melee.agent.model import Model
 from melee.arrays import Floats, Ints
+from melee.checks import read_number, read_whole
 from melee.compiled import Program
 from melee.contexts import Context
-from melee.errors import InputError, shown
+from melee.errors import DataError, InputError, shown
 from melee.explorers import Explorer
 from melee.features import FeatureMap
-from melee.labels import Label
+from melee.labels import Label, label_from_json, label_to_json
 
 MAX_MODEL_BYTES = 2**31
 """The size of a model beyond which no action is added to it."""
 
 CHUNK = 10_000
 """Rounds whose rows are in memory at a time."""
+
+_MODELS = ("model", "young")
+"""The names of the models in a file."""
 
 Labels: TypeAlias = tuple[Label, ...]
 Encoded: TypeAlias = tuple[int, Floats]
@@ -69,6 +74,60 @@ class Knowledge:
         self.young: Model | None = None
         self.model = self._new_model(0)
         self.make_room()
+
+    def to_parts(self) -> tuple[dict[str, Any], Arrays]:
+        """Everything in it, copied: what JSON can hold, and arrays by name."""
+        about: dict[str, Any] = {
+            "labels": [label_to_json(label) for label in self.labels],
+            "plays": self.plays.copy(),
+            "rewards": self.rewards.copy(),
+            "n_learned": self.n_learned,
+            "version": self.version,
+            "total_reward": self.total_reward,
+            "features": self.features.to_json(),
+        }
+        arrays: Arrays = {}
+        for name, model in zip(_MODELS, self.models, strict=False):
+            about[name], parts = model.to_parts()
+            arrays |= {f"{name}.{path}": array for path, array in parts.items()}
+        return about, arrays
+
+    @classmethod
+    def from_parts(
+        cls,
+        about: Any,
+        arrays: Arrays,
+        explorer: Explorer,
+        floor: float,
+        seed: int,
+        half_life: int | None,
+    ) -> "Knowledge":
+        """What was written, of an agent with these parameters."""
+        known = cls.__new__(cls)
+        known.explorer, known.floor, known.seed, known.half_life = explorer, floor, seed, half_life
+        labels = tuple(read_labels([label_from_json(label) for label in about["labels"]], 1))
+        plays = [read_whole(n, 0, 2**62) for n in about["plays"]]
+        rewards = [read_number(r, 0.0) for r in about["rewards"]]
+        if {len(plays), len(rewards)} != {len(labels)}:
+            raise DataError("actions whose counts are missing")
+        known.set_labels(labels, plays, rewards)
+        known.features = FeatureMap.from_json(about["features"])
+        known.n_learned = read_whole(about["n_learned"], 0, 2**62)
+        known.version = read_whole(about["version"], 0, 2**62)
+        known.total_reward = read_number(about["total_reward"], 0.0)
+        models: dict[str, Model] = {}
+        for name in _MODELS:
+            if name == "model" or name in about:
+                one = about[name]
+                if (one["n_features"], one["n_actions"]) != (
+                    known.features.n_features,
+                    len(labels),
+                ):
+                    raise DataError("a model of another size")
+                models[name] = Model.from_parts(explorer, seed, one, under(name, arrays))
+        known.model, known.young = models["model"], models.get("young")
+        known.make_room()
+        return known
 
     def set_labels(self, labels: Labels, plays: list[int], rewards: list[float]) -> None:
         """The actions there are, how often each was learned of, and what it earned in all."""
@@ -207,16 +266,8 @@ class Knowledge:
         self._action[0] = number
         self._reward[0] = reward
         self._probability[0] = probability
-        self.model.learn(rows, self._action, self._reward, self._probability)
-        if self.young is not None:
-            self.young.learn(rows, self._action, self._reward, self._probability)
-        self.plays[number] += 1
-        self.rewards[number] += reward
-        self.total_reward += reward
-        self.n_learned += 1
-        self.version += 1
-        if self.half_life is not None and self._rounds_until_turn() == self.half_life:
-            self._turn()
+        self._teach(rows, self._action, self._reward, self._probability)
+        self._count(number, reward)
         return True
 
     def learn(self, lessons: Sequence[Lesson]) -> int:
@@ -236,31 +287,38 @@ class Knowledge:
         rewards = np.array([one.reward for one in known])
         probabilities = np.array([one.probability for one in known])
 
-        def learn_until(end: int) -> None:
+        def learn_until(end: int) -> int:
             some = slice(first, end)
-            for model in self.models:
-                model.learn(rows[some], actions[some], rewards[some], probabilities[some])
-            for one in known[some]:
-                number = self.index[one.action]
-                self.plays[number] += 1
-                self.rewards[number] += one.reward
-                self.total_reward += one.reward
-            self.n_learned += end - first
-            self.version += end - first
+            if end > first:
+                self._teach(rows[some], actions[some], rewards[some], probabilities[some])
+            return end
 
         for i, one in enumerate(known):
             features.learn(one.context)
             if features.n_features != rows.shape[1]:
-                learn_until(i)
-                first = i
+                first = learn_until(i)
                 self._take_in_features()
                 rows = np.empty((len(known), features.n_features))
             features.encode(one.context, rows[i])
+            self._count(int(actions[i]), one.reward)
             if i - first + 1 == self._rounds_until_turn():
-                learn_until(i + 1)
-                first = i + 1
-                self._turn()
+                first = learn_until(i + 1)
         learn_until(len(known))
+
+    def _teach(self, rows: Floats, actions: Ints, rewards: Floats, probabilities: Floats) -> None:
+        """Have the models learn rounds, of which only the last may end a generation."""
+        self.model.learn(rows, actions, rewards, probabilities)
+        if self.young is not None:
+            self.young.learn(rows, actions, rewards, probabilities)
+        if self.half_life is not None and self._rounds_until_turn() == self.half_life:
+            self._turn()
+
+    def _count(self, number: int, reward: float) -> None:
+        self.plays[number] += 1
+        self.rewards[number] += reward
+        self.total_reward += reward
+        self.n_learned += 1
+        self.version += 1
 
     def _rounds_until_turn(self) -> int:
         """How many rounds may be learned before a generation ends."""

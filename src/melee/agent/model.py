@@ -4,13 +4,13 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from melee import growth
+from melee.agent.file import Arrays
 from melee.arrays import Floats, Ints, Words
 from melee.checks import read_text, read_whole
-from melee.compiled import Program, program
-from melee.errors import DataError
+from melee.compiled import Program, program, resolved
+from melee.errors import DataError, shown
 from melee.explorers import Explorer, Problem
 from melee.explorers.base import Kind
 from melee.explorers.hidden import Widened
@@ -19,6 +19,11 @@ from melee.learners.ridge import MAX_EXACT_NUMBERS
 from melee.loop import act_rows, learn_rows
 from melee.rng import stream
 from melee.scaling import Scaling
+
+LARGEST_LEARNED = 1e150
+"""A model holds no larger numbers: contexts are within 1e100, and products have to stay finite."""
+MOST_ABSENT = 8
+"""How much larger a model may be than what its file has of it: it cannot say how large it is."""
 
 
 class Model:
@@ -204,10 +209,9 @@ class Model:
             outcomes[-1, 1:],
         )
 
-    def to_parts(self) -> tuple[dict[str, Any], list[npt.NDArray[Any]]]:
-        """Everything in it: what JSON can hold, and arrays."""
+    def to_parts(self) -> tuple[dict[str, Any], Arrays]:
+        """Everything in it, copied: what JSON can hold, and arrays by their place in the state."""
         kind = growth.kind_of(self.state)
-        arrays = [self.optimism, *growth.arrays(self.state, lasting=True)]
         about = {
             "generation": self.generation,
             "n_features": self.n_features,
@@ -215,15 +219,22 @@ class Model:
             "n_learned": self.n_learned,
             "some_closed": self.some_closed,
             "kind": [kind.exact, kind.hidden],
-            "settings": [_written(one) for one in growth.settings(self.state)],
+            "settings": {
+                path: float(one).hex() for path, one in growth.settings(self.state).items()
+            },
         }
+        arrays = {"optimism": self.optimism.copy()}
+        for path, array in growth.named(self.state, lasting=True):
+            arrays[path] = array.copy()
         return about, arrays
 
     @classmethod
-    def from_parts(
-        cls, explorer: Explorer, seed: int, about: Any, arrays: list[npt.NDArray[Any]]
-    ) -> "Model":
-        """The model that was written; arrays are taken from the front of the list."""
+    def from_parts(cls, explorer: Explorer, seed: int, about: Any, arrays: Arrays) -> "Model":
+        """The model that was written.
+
+        An array or a number that the file does not have is as in a fresh state: it was written
+        before there was such a thing. One that the state does not have is refused.
+        """
         model = cls.__new__(cls)
         model.explorer, model.seed = explorer, seed
         model.generation = read_whole(about["generation"], 0, 2**31)
@@ -239,12 +250,11 @@ class Model:
         model._make_room()
         state = model._start(model.n_features, model.n_actions, kind)
         model.optimism = np.zeros(model.n_actions)
-        _fill([model.optimism], arrays)
+        _fill({"optimism": model.optimism}, arrays)
+        _check_optimism(model.optimism)
         _encourage(state, model.optimism)
-        _fill(list(growth.arrays(state, lasting=True)), arrays)
-        settings = [float.fromhex(read_text(one)) for one in about["settings"]]
-        _check_settings(growth.settings(state), settings, model.some_closed)
-        model.state = growth.with_settings(state, settings)
+        _fill(dict(growth.named(state, lasting=True)), arrays)
+        model.state = growth.with_settings(state, _settings(model, state, about["settings"]))
         _check_numbers(model)
         model._act, model._learn = model._programs()
         return model
@@ -257,8 +267,8 @@ def _encourage(fresh: Rescaled, optimism: Floats) -> None:
     fresh.initial[:] = fresh.block
 
 
-def _check_shapes(model: Model, kind: Kind, arrays: list[npt.NDArray[Any]]) -> None:
-    """Refuse arrays that are not of this model's shapes, before any memory is asked for."""
+def _check_shapes(model: Model, kind: Kind, arrays: Arrays) -> None:
+    """Refuse arrays that are not this model's, before any memory is asked for."""
     explorer = model.explorer
     inputs = 3 + (getattr(explorer, "hidden", 0) if kind.hidden else 0)
     if explorer.n_models * (inputs**2 if kind.exact else inputs) > 2 * MAX_EXACT_NUMBERS:
@@ -266,19 +276,40 @@ def _check_shapes(model: Model, kind: Kind, arrays: list[npt.NDArray[Any]]) -> N
     expected = growth.shapes(
         lambda d, k: model._start(d, k, kind), model.n_features, model.n_actions
     )
-    given = [array.shape for array in arrays[: 1 + len(expected)]]
-    if given != [(model.n_actions,), *expected]:
-        raise DataError("its arrays are not those of its explorer")
+    expected["optimism"] = (model.n_actions,)
+    for path, array in arrays.items():
+        if path not in expected:
+            raise DataError(f"an array {shown(path)} that its explorer does not have")
+        if array.shape != expected[path]:
+            raise DataError(f"{path} is of shape {array.shape} where {expected[path]} belongs")
+    size = sum(math.prod(shape) for shape in expected.values())
+    if size > MOST_ABSENT * sum(array.size for array in arrays.values()) + 2**17:
+        raise DataError("most of its arrays are missing")
 
 
-def _check_settings(own: list[Any], given: list[float], some_closed: bool) -> None:
-    """Refuse numbers that no state could have: all but a few are those of a fresh one."""
-    for fresh, value in zip(own, given, strict=True):
-        same = float(fresh) == value
-        scale = type(fresh) is float and 0.0 < value < 1e6
-        no_budget = some_closed and value == math.inf
-        if not (same or scale or no_budget):
-            raise DataError(f"a setting of {value}")
+def _settings(model: Model, fresh: Rescaled, given: dict[str, Any]) -> dict[str, float]:
+    """The numbers of a state; refuses those that no state could have.
+
+    All but a few are those of a fresh one: what depended on the size at the start, and what another
+    version of the explorer had. The explorer's own parameters are what its SPEC says.
+    """
+    own = growth.settings(fresh)
+    read = {path: float.fromhex(read_text(one)) for path, one in given.items()}
+    for path, value in read.items():
+        if path not in own:
+            raise DataError(f"a setting {shown(path)} that its explorer does not have")
+        name = path.rpartition(".")[2]
+        same = float(own[path]) == value
+        other = type(own[path]) is float and not hasattr(model.explorer, name)
+        no_budget = model.some_closed and name == "budget" and value == math.inf
+        if not (same or (other and 0.0 < value < 1e6) or no_budget):
+            raise DataError(f"{path} is {value}")
+    return read
+
+
+def _check_optimism(optimism: Floats) -> None:
+    if not bool(((optimism >= 0.0) & (optimism < 1.0)).all()):
+        raise DataError("late actions that were expected to earn more than there is")
 
 
 def _check_numbers(model: Model) -> None:
@@ -286,7 +317,7 @@ def _check_numbers(model: Model) -> None:
     state = model.state
     n = int(state.kept[0])
     rounds = state.rounds[: n if n < N_KEPT else 0]  # once settled they are not looked at again
-    fine = 0 <= n <= N_KEPT and bool(((model.optimism >= 0.0) & (model.optimism < 1.0)).all())
+    fine = 0 <= n <= N_KEPT
     fine = fine and bool((rounds[:, 0] >= 1).all() and (rounds[:, 0] <= model.n_learned).all())
     fine = fine and bool((rounds[:, 1] >= 0).all() and (rounds[:, 1] < model.n_actions).all())
     inner: Any = state.inner
@@ -297,16 +328,14 @@ def _check_numbers(model: Model) -> None:
         raise DataError("numbers of rounds, actions or columns that do not exist")
 
 
-def _written(setting: Any) -> str:
-    return float(setting).hex()
-
-
-def _fill(targets: list[npt.NDArray[Any]], arrays: list[npt.NDArray[Any]]) -> None:
-    """Move the first of some arrays into memory of the same shapes."""
-    for target in targets:
-        source = arrays.pop(0)
+def _fill(targets: Arrays, arrays: Arrays) -> None:
+    """Move arrays into memory of the same names and shapes; what there is none for stays."""
+    for path, target in targets.items():
+        source = arrays.get(path)
+        if source is None:
+            continue
         if source.shape != target.shape or source.dtype != target.dtype:
-            raise DataError(f"an array of shape {source.shape} where {target.shape} belongs")
-        if source.dtype.kind == "f" and not np.isfinite(source).all():
-            raise DataError("numbers that are not finite")
+            raise DataError(f"{path} is of type {source.dtype} where {target.dtype} belongs")
+        if source.dtype.kind == "f" and not np.abs(source).max(initial=0.0) <= LARGEST_LEARNED:
+            raise DataError(f"{path} holds numbers that no learning leads to")
         target[...] = source
