@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
-from melee.arrays import Ints, Scratch
+from melee.arrays import SCRATCH, Ints, Within
 from melee.explorers.base import Kind
 from melee.explorers.hidden import Widened
 from melee.explorers.rescaled import Rescaled
@@ -64,22 +64,30 @@ def _leaves(part: Any, path: str = "", *, lasting: bool) -> Iterator[tuple[str, 
         return
     left_out = {"block", "initial"} if isinstance(part, Rescaled) else set()
     if lasting:
-        left_out |= scratch_of(type(part))
+        left_out |= {field for field, said in _said_of(type(part)).items() if said == SCRATCH}
     for field, inner in zip(part._fields, part, strict=True):  # type: ignore[attr-defined]
         if field not in left_out:
             yield from _leaves(inner, f"{path}.{field}" if path else field, lasting=lasting)
 
 
 @cache
-def scratch_of(kind: type) -> frozenset[str]:
-    """Those fields of a kind of state whose content means nothing from one call to the next.
-
-    >>> from melee.learners.ridge import Ridge
-    >>> scratch_of(Ridge)
-    frozenset({'scratch'})
-    """
+def _said_of(kind: type) -> dict[str, Any]:
+    """What a kind of state says of its arrays: that they are scratch, or what they may hold."""
     hints = get_type_hints(kind, include_extras=True)
-    return frozenset(field for field, hint in hints.items() if hint == Scratch)
+    return {field: getattr(hint, "__metadata__", (None,))[0] for field, hint in hints.items()}
+
+
+def bounds(state: Any, path: str = "") -> dict[str, Within]:
+    """The numbers that a state's arrays can hold, by name, where it says so."""
+    found: dict[str, Within] = {}
+    if isinstance(state, tuple):
+        said = _said_of(type(state))
+        for field, part in zip(state._fields, state, strict=True):  # type: ignore[attr-defined]
+            here = f"{path}.{field}" if path else field
+            found |= bounds(part, here)
+            if isinstance(said[field], Within):
+                found[here] = said[field]
+    return found
 
 
 def latest(state: Any) -> list[npt.NDArray[Any]]:

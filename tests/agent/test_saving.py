@@ -9,6 +9,8 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -728,6 +730,23 @@ def test_arrays_that_are_unknown_misshapen_or_not_finite_are_refused(content):
             assert_refused(pack(about, {**arrays, name: wrong}))
 
 
+@pytest.mark.parametrize("spec", ["epsilon-greedy", "melee", "eg-epsilon-greedy", "linucb:exact=0"])
+@pytest.mark.parametrize("value", [1e150, -1e150, 1e12, -1e12, -1.0, 0.0, 7.0])
+def test_numbers_that_no_learning_leads_to_are_refused_or_do_no_harm(spec, value):
+    about, arrays = unpack(small_agent(spec).to_bytes(), "here")
+    for name, array in arrays.items():
+        if array.dtype == np.float64:
+            live_a_little(pack(about, {**arrays, name: np.full(array.shape, value)}))
+
+
+def test_sums_that_cannot_be_negative_are_refused_if_they_are():
+    about, arrays = unpack(small_agent("melee").to_bytes(), "here")
+    for name in ("plays", "sums", "totals"):
+        path = f"model.inner.inner.{name}"
+        with pytest.raises(DataError, match=f"{name} holds numbers that no learning leads to"):
+            Agent.from_bytes(pack(about, {**arrays, path: np.full(arrays[path].shape, -1e-3)}))
+
+
 @pytest.mark.parametrize("spec", ["epsilon-greedy", "linucb", "melee", "eg-epsilon-greedy"])
 @pytest.mark.parametrize("n_rounds", [12, 300])
 def test_a_file_that_lacks_an_array_is_read_as_if_that_were_fresh(spec, n_rounds):
@@ -940,6 +959,7 @@ def live_a_little(content):
         with contextlib.suppress(MeleeError):
             decision = agent.act(make(number))
             assert sum(decision.pmf.values()) == pytest.approx(1.0, abs=1e-9)
+            assert min(decision.probabilities) >= 0.0
             agent.learn(decision.id, 0.5)
     again = Agent.from_bytes(agent.to_bytes())
     assert again.fingerprint == agent.fingerprint
@@ -977,6 +997,47 @@ def test_a_file_with_any_value_replaced_is_refused_or_works(changes, kind):
 @pytest.mark.parametrize("kind", ["named", "numbers", "old", "forgetting", "melee"])
 def test_a_file_with_any_value_replaced_is_refused_or_works_always(changes, kind):
     fuzz(changes, kind)
+
+
+# --- saving while others go on ------------------------------------------------------------------
+
+
+def test_others_go_on_while_an_agent_is_encoded_and_written(tmp_path, monkeypatch, clock):
+    """What is written is the agent of the moment when the save began."""
+    agent = small_agent("linucb")
+    before = agent.fingerprint
+    noted, go_on = threading.Event(), threading.Event()
+
+    def slow(*args, **rows):
+        noted.set()
+        assert go_on.wait(60)
+        return pack(*args, **rows)
+
+    monkeypatch.setattr("melee.agent.storing.pack", slow)
+    saving = threading.Thread(target=agent.save, args=(tmp_path / "agent",))
+    saving.start()
+    assert noted.wait(60)
+    for number in range(20):  # in this thread, while the other one stands still
+        decision = agent.act(named_context(200 + number))
+        agent.learn(decision.id, 1.0)
+    agent.learn("waiting 0", 1.0)
+    agent.add_actions(["late"])
+    assert sum(agent.pmf(named_context(3)).values()) == pytest.approx(1.0)
+    go_on.set()
+    saving.join(60)
+    assert Agent.load(tmp_path / "agent").fingerprint == before
+    assert agent.n_learned_ == 33
+
+
+def test_noting_a_hundred_thousand_decisions_takes_a_moment():
+    agent = Agent(ACTIONS, "uniform")
+    contexts = [named_context(number) for number in range(50)] * 20
+    while agent.n_pending_ < 100_000:
+        agent.act_many(contexts)
+    before = time.thread_time()  # of this thread only: the machine may be busy
+    noted = agent._noted()  # all that is done under the lock
+    assert time.thread_time() - before < 0.1
+    assert len(noted.pending.waiting) == 100_000
 
 
 # --- writing ------------------------------------------------------------------------------------

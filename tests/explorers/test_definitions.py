@@ -233,6 +233,10 @@ def test_thompson_plays_as_often_as_its_draws_are_largest(means, deviations):
     assert_allclose(thompson(means, deviations), seen, atol=5 * math.sqrt(0.25 / n))
 
 
+def test_thompson_is_greedy_where_no_draw_can_change_the_order():
+    assert_allclose(thompson([1e100, 2e100, 2e100], [0.5, 0.5, 0.5]), [0.0, 0.5, 0.5])
+
+
 @given(
     st.floats(-1, 1),
     st.floats(-1, 1),

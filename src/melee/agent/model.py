@@ -7,9 +7,9 @@ import numpy as np
 
 from melee import growth
 from melee.agent.file import Arrays
-from melee.arrays import Floats, Ints, Words
+from melee.arrays import Floats, Ints, Within, Words
 from melee.checks import read_text, read_whole
-from melee.compiled import Program, program, resolved
+from melee.compiled import Program, program
 from melee.errors import DataError, shown
 from melee.explorers import Explorer, Problem
 from melee.explorers.base import Kind
@@ -20,8 +20,6 @@ from melee.loop import act_rows, learn_rows
 from melee.rng import stream
 from melee.scaling import Scaling
 
-LARGEST_LEARNED = 1e150
-"""A model holds no larger numbers: contexts are within 1e100, and products have to stay finite."""
 MOST_ABSENT = 8
 """How much larger a model may be than what its file has of it: it cannot say how large it is."""
 
@@ -250,10 +248,9 @@ class Model:
         model._make_room()
         state = model._start(model.n_features, model.n_actions, kind)
         model.optimism = np.zeros(model.n_actions)
-        _fill({"optimism": model.optimism}, arrays)
-        _check_optimism(model.optimism)
+        _fill({"optimism": model.optimism}, arrays, {"optimism": Within(0.0, 0.999)})
         _encourage(state, model.optimism)
-        _fill(dict(growth.named(state, lasting=True)), arrays)
+        _fill(dict(growth.named(state, lasting=True)), arrays, growth.bounds(state))
         model.state = growth.with_settings(state, _settings(model, state, about["settings"]))
         _check_numbers(model)
         model._act, model._learn = model._programs()
@@ -307,28 +304,24 @@ def _settings(model: Model, fresh: Rescaled, given: dict[str, Any]) -> dict[str,
     return read
 
 
-def _check_optimism(optimism: Floats) -> None:
-    if not bool(((optimism >= 0.0) & (optimism < 1.0)).all()):
-        raise DataError("late actions that were expected to earn more than there is")
-
-
 def _check_numbers(model: Model) -> None:
-    """Refuse whole numbers by which kernels would reach outside of arrays."""
+    """Refuse numbers by which kernels would reach outside of arrays, or divide by zero."""
     state = model.state
     n = int(state.kept[0])
     rounds = state.rounds[: n if n < N_KEPT else 0]  # once settled they are not looked at again
     fine = 0 <= n <= N_KEPT
     fine = fine and bool((rounds[:, 0] >= 1).all() and (rounds[:, 0] <= model.n_learned).all())
     fine = fine and bool((rounds[:, 1] >= 0).all() and (rounds[:, 1] < model.n_actions).all())
+    fine = fine and bool((state.outcomes[: len(rounds), 1] > 0.0).all())
     inner: Any = state.inner
     if isinstance(inner, Widened):
         columns = inner.units.columns
         fine = fine and bool((columns >= 0).all() and (columns < model.n_features).all())
     if not fine:
-        raise DataError("numbers of rounds, actions or columns that do not exist")
+        raise DataError("rounds, actions or columns that do not exist")
 
 
-def _fill(targets: Arrays, arrays: Arrays) -> None:
+def _fill(targets: Arrays, arrays: Arrays, bounds: dict[str, Within]) -> None:
     """Move arrays into memory of the same names and shapes; what there is none for stays."""
     for path, target in targets.items():
         source = arrays.get(path)
@@ -336,6 +329,7 @@ def _fill(targets: Arrays, arrays: Arrays) -> None:
             continue
         if source.shape != target.shape or source.dtype != target.dtype:
             raise DataError(f"{path} is of type {source.dtype} where {target.dtype} belongs")
-        if source.dtype.kind == "f" and not np.abs(source).max(initial=0.0) <= LARGEST_LEARNED:
+        least, most = bounds.get(path, Within())
+        if source.dtype.kind == "f" and not ((source >= least) & (source <= most)).all():
             raise DataError(f"{path} holds numbers that no learning leads to")
         target[...] = source

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats, Scratch, Words
+from melee.arrays import Floats, Scratch, Shares, Words
 from melee.compiled import implements
 from melee.distributions import greedy, mix_uniform, sample
 from melee.explorers.base import LearningExplorer, Problem
@@ -30,9 +30,9 @@ class EgState(NamedTuple):
     """A policy optimizer, the candidates, their log weights and their probabilities q."""
 
     polopt: Any
-    epsilons: Floats  # (m,)
+    epsilons: Shares  # (m,)
     log_weights: Floats  # (m,) shifted so that the largest is 0
-    q: Floats  # (m,)
+    q: Shares  # (m,)
     posterior: Scratch  # (m,)
     pmf: Scratch  # (K,)
     tau: float

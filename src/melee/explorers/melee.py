@@ -24,12 +24,12 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from melee import artefact
-from melee.arrays import Floats, Scratch, Words
+from melee.arrays import Amounts, Floats, Scratch, Within, Words
 from melee.compiled import implements, kernel
 from melee.distributions import greedy, largest, mix_uniform
 from melee.errors import DataError
@@ -85,7 +85,7 @@ class Guard(NamedTuple):
     budget: float  # c
     seen: Floats  # (3,) cost of exploring; rounds and total surprise of predicted actions
     latest: Floats  # (1,) the fallback of the latest decision, 0 for none; -1: no decision
-    fallbacks: Floats  # (3,) rounds decided and learned; of these, unfamiliar; over budget
+    fallbacks: Amounts  # (3,) rounds decided and learned; of these, unfamiliar; over budget
 
 
 class MeleeState(NamedTuple):
@@ -95,9 +95,10 @@ class MeleeState(NamedTuple):
     network: Network
     guard: Guard
     mu: float
-    totals: Floats  # (5,) rounds, squared errors, rewards, errors, recent average reward
-    plays: Floats  # (K,)
-    sums: Floats  # (K,) of rewards
+    totals: Annotated[Floats, Within((0.0, 0.0, 0.0, -1e150, 0.0))]
+    # (5,) rounds, squared errors, rewards, errors, recent average reward
+    plays: Amounts  # (K,)
+    sums: Amounts  # (K,) of rewards
     features: Scratch  # (K, inputs) of the latest context
     means: Scratch  # (K,)
     spreads: Scratch  # (K,)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats, Ints, Scratch, Words
+from melee.arrays import Floats, Ints, Scratch, Shares, Words
 from melee.compiled import implements, interpreted_as, kernel
 from melee.explorers.interface import distribution, learn
 from melee.rng import LEARN, start_round
@@ -45,7 +45,7 @@ class Rescaled(NamedTuple):
     learned: Ints  # (1,) how many of these `inner` has learned
     contexts: Floats  # (N_KEPT, d), as they came
     rounds: Ints  # (N_KEPT, 2): number and action
-    outcomes: Floats  # (N_KEPT, 2): reward and probability
+    outcomes: Shares  # (N_KEPT, 2): reward and probability
 
     @classmethod
     def around(cls, inner: Any, n_features: int, *, cold: bool) -> "Rescaled":

@@ -14,6 +14,7 @@ import numpy as np
 
 from melee.arrays import Floats, Scratch, Words
 from melee.compiled import implements, interpreted_as, kernel
+from melee.distributions import greedy
 from melee.explorers.base import Problem, RidgeExplorer
 from melee.explorers.interface import distribution
 from melee.learners.interface import predict, spread
@@ -130,6 +131,11 @@ def probability_of_largest(
     total = 0.0
     for a in range(pmf.shape[0]):
         total += pmf[a]
+    if not total > 0.0:  # means so large that no spread changes them
+        for a in range(pmf.shape[0]):
+            pmf[a] = means[a]
+        greedy(pmf)
+        return
     for a in range(pmf.shape[0]):
         pmf[a] /= total
 

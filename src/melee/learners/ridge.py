@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats, Scratch
+from melee.arrays import Floats, Positive, Scratch
 from melee.compiled import implements, interpreted_as
 from melee.learners.base import Learner
 from melee.learners.interface import correct, predict, predict_all, spread
@@ -102,7 +102,7 @@ class DiagonalRidge(NamedTuple):
     """
 
     weights: Floats  # (rows, D)
-    information: Floats  # (rows, D), the diagonal of ridge·I + sum of weight·x x'
+    information: Positive  # (rows, D), the diagonal of ridge·I + sum of weight·x x'
 
     @classmethod
     def start(cls, n_rows: int, n_inputs: int, ridge: float) -> "DiagonalRidge":

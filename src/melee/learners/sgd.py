@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats
+from melee.arrays import Amounts, Floats
 from melee.compiled import implements, interpreted_as, kernel
 from melee.learners.base import Learner
 from melee.learners.interface import correct, correct_all, predict, predict_all
@@ -54,7 +54,7 @@ class Sgd(NamedTuple):
     """
 
     weights: Floats  # (rows, D)
-    counts: Floats  # (rows,) steps so far
+    counts: Amounts  # (rows,) steps so far
     learning_rate: float
     logistic: bool
 
@@ -76,9 +76,9 @@ class AdaptiveSgd(NamedTuple):
     """
 
     weights: Floats  # (rows, D)
-    squares: Floats  # (rows, D) sums of squared gradients
-    scales: Floats  # (rows, D) largest |x| so far
-    norms: Floats  # (rows, 2) observations, and the sum of their normalized squared lengths
+    squares: Amounts  # (rows, D) sums of squared gradients
+    scales: Amounts  # (rows, D) largest |x| so far
+    norms: Amounts  # (rows, 2) observations, and the sum of their normalized squared lengths
     learning_rate: float
     logistic: bool
 
