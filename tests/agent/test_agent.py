@@ -597,6 +597,7 @@ def test_it_shows_itself_in_text_and_in_a_notebook():
         ({"half_life": 0}, "half_life is 0"),
         ({"timeout": -1}, "timeout is -1"),
         ({"default_reward": 3}, "reward is 3"),
+        ({"default_reward": 0.0}, r"default_reward is 0.0 without a timeout.* give the timeout"),
         ({"max_pending": 0}, "max_pending is 0"),
         ({"max_features": 1.5}, "max_features is 1.5"),
         ({"explorer": "linucp"}, "did you mean 'linucb'"),

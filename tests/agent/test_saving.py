@@ -205,7 +205,7 @@ def test_parameters_can_be_set_before_the_first_round_only():
 
 @pytest.mark.parametrize("value", [np.float32(0.5), np.float64(0.5), np.int64(1), True])
 def test_parameters_of_any_type_of_number_can_be_saved(value):
-    agent = Agent(ACTIONS, "uniform", floor=value, default_reward=value, seed=np.int32(3))  # type: ignore[arg-type]
+    agent = Agent(ACTIONS, "uniform", floor=value, timeout=5, default_reward=value)
     assert Agent.from_bytes(agent.to_bytes()).default_reward == value
 
 
@@ -215,7 +215,7 @@ def test_parameters_that_are_exact_numbers_can_be_saved(text):
     from fractions import Fraction
 
     value = Fraction(text) if "/" in text else Decimal(text)
-    agent = Agent(ACTIONS, "uniform", floor=value, default_reward=value)  # type: ignore[arg-type]
+    agent = Agent(ACTIONS, "uniform", floor=value, timeout=5, default_reward=value)  # type: ignore[arg-type]
     assert Agent.from_bytes(agent.to_bytes()).default_reward == 0.5
 
 

@@ -33,8 +33,7 @@ from melee.compiled import Program
 from melee.contexts import Context, read_context, read_contexts
 from melee.errors import DataError, InputError, MeleeWarning, shown, whole_number
 from melee.explorers import Explorer, parse
-from melee.history import Round
-from melee.history.jsonl import append_lines
+from melee.history import Log, Round
 from melee.labels import Label, check_label, label_from_json, label_to_json
 from melee.rng import check_seed
 
@@ -88,15 +87,17 @@ class Agent:
         rounds. By default nothing is forgotten.
     timeout, default_reward
         Seconds that a decision waits for its reward, and the reward that is learned when they
-        are over; by default decisions wait as long as there is room, and teach nothing when they
-        are given up.
+        are over, or when the decision is given up for want of room; only a timeout can have one.
+        By default decisions wait as long as there is room, and teach nothing when they are given
+        up.
     max_pending
         Decisions that may wait; beyond, the oldest is given up as if its time were over. As many
         ids of the past are remembered.
     max_features
         The cap on the features of named contexts; beyond, new names and levels share some.
     log
-        A file to which every round is appended as a line of JSON when its reward is known.
+        A file to which every round is appended as a line of JSON when its reward is known (see
+        `melee.history.Log`).
 
     Examples
     --------
@@ -169,11 +170,17 @@ class Agent:
             check_seconds("timeout", self.timeout)
         if self.default_reward is not None:
             check_reward(self.default_reward)
+            if self.timeout is None:
+                raise InputError(
+                    f"default_reward is {self.default_reward} without a timeout: hardly any "
+                    "decision would get it; give the timeout, in seconds, after which no reward "
+                    "means that one"
+                )
         self._chosen = parse(self.explorer)
         self._inside, self._floor = self._chosen.with_floor(floor)
         digest = hashlib.sha256(self._chosen.identity.encode()).hexdigest()
         self._policy = f"{self._chosen.short_spec}@{digest[:12]}"
-        self._log_path = None if self.log is None else read_path("log", self.log)
+        self._log = None if self.log is None else Log(read_path("log", self.log))
         self._lock = new_lock()
         guard_against_forks(self)
 
@@ -287,7 +294,7 @@ class Agent:
         one: Waiting = _new(
             Waiting, (context, label, probability, now, version, None, None, encoded)
         )
-        if self._log_path is not None:
+        if self._log is not None:
             one = one._replace(actions=labels, probabilities=np.array(pmf))
         self._pending.waiting[id] = one
         return decision
@@ -469,7 +476,7 @@ class Agent:
             if isinstance(subject, Decision):
                 _check_same(subject, one)
             lesson = (one.context, one.action, number, one.probability)
-            if self._log_path is not None:
+            if self._log is not None:
                 self._write([Lesson(*lesson)], [id])
             learned = self._knowledge.learn_one(*lesson, one.encoded)
             self._pending.finish(id, number)
@@ -537,7 +544,7 @@ class Agent:
 
     def _write(self, lessons: Sequence[Lesson], ids: Sequence[str | None]) -> None:
         """Append rounds to the log, before they are learned: a failure leaves both as they were."""
-        if self._log_path is None or not lessons:
+        if self._log is None or not lessons:
             return
         rounds = []
         for lesson, id in zip(lessons, ids, strict=True):
@@ -550,7 +557,7 @@ class Agent:
                     pmf = dict(zip(waiting.actions, waiting.probabilities.tolist(), strict=True))
                 version = str(waiting.version)
                 rounds.append(Round(*lesson, id, waiting.time, pmf, self._policy, version))
-        append_lines(self._log_path, rounds)
+        self._log.append(rounds)
 
     def _tell(self) -> None:
         """Warn of what the features have to say, when all is done."""
@@ -579,7 +586,7 @@ class Agent:
     def _read_labels(self, actions: Any, least: int) -> list[Label]:
         """Labels of new actions, which a log has to be able to hold if there is one."""
         labels = read_labels(actions, least)
-        if self._log_path is not None:
+        if self._log is not None:
             for label in labels:
                 label_to_json(label)
         return labels
@@ -593,7 +600,10 @@ class Agent:
     # -- keeping ----------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, which is there whole or not at all."""
+        """Write everything to one file, which is there whole or not at all.
+
+        Other threads go on meanwhile; what is written is the agent as it was when this was called.
+        """
         storing.write(path, self.to_bytes())
 
     @classmethod

@@ -6,7 +6,7 @@ that compare with chance raise a false alarm in about one of a thousand logs eac
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,7 +79,7 @@ class _Log:
         self.right_probability = (self.probabilities >= SMALLEST) & (self.probabilities <= 1.0)
         self.labels = history.actions
         self.wrong_pmfs: dict[int, str] = {}
-        self.pmfs: list[tuple[Round, dict[object, float]]] = []
+        self.pmfs: list[tuple[Round, Mapping[object, float]]] = []
         for i, one in enumerate(self.rounds):
             if one.pmf is None or not self.right_probability[i]:
                 continue

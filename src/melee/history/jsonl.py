@@ -6,7 +6,7 @@ r"""Histories as JSON lines: one object a line, in plain ASCII.
 
 (on one line). The context is an object, or an array of numbers; labels are written as in
 `melee.labels`. What is not known is left out. Other fields are ignored. In logs of others the pmf
-may be an object of labels and probabilities.
+may be an object of labels and probabilities; of many actions it is shorter (see `pmf`).
 
 A line is appended in one write, so several processes may share a log on a local disk; network
 file systems do not promise that.
@@ -14,27 +14,28 @@ file systems do not promise that.
 
 import gzip
 import json
-import os
+import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from os import PathLike
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from melee.errors import DataError, InputError, file_error
+from melee.errors import InputError, file_error
 from melee.history.history import TOO_DEEP, History, gather
+from melee.history.pmf import Lists, Places, read_pmf
 from melee.history.rounds import Round, check_round
 from melee.labels import label_from_json, label_to_json
 from melee.limits import DIGITS, LINE, check_depth, check_unpacked
 
+_HALF_A_WORD = re.compile(r"[\w.+-]*")
 OPTIONAL = ("id", "time", "explorer", "version")
 
 
-def to_json(one: Round) -> dict[str, Any]:
-    """A round as `json.dumps` can write it.
+def to_json(one: Round, lists: Lists | None = None) -> dict[str, Any]:
+    """A round as `json.dumps` can write it, and with `lists` as a line has it.
 
     >>> to_json(Round({"age": 31.0}, ("banner", 3), reward=1.0, probability=0.5, id="e1"))
     {'id': 'e1', 'context': {'age': 31.0}, 'action': {'tuple': ['banner', 3]},
@@ -52,44 +53,43 @@ def to_json(one: Round) -> dict[str, Any]:
         "explorer": one.explorer,
         "version": one.version,
     }
-    if one.pmf is not None:
+    if one.pmf is not None and lists is not None:
+        line["pmf"] = lists.to_json(one.pmf)
+    elif one.pmf is not None:
         line["pmf"] = [[label_to_json(label), p] for label, p in one.pmf.items()]
     return {key: value for key, value in line.items() if value is not None or key == "action"}
 
 
-def from_json(line: Any) -> dict[str, Any]:
-    """The arguments of `read_round`, from a line's object."""
+def from_json(line: Any, lists: dict[str, Places] | None = None) -> dict[str, Any]:
+    """The arguments of `read_round`, from a line's object.
+
+    `lists` are those that earlier lines have given; this one's joins them.
+    """
     if not isinstance(line, dict):
         raise InputError(f"it holds {line!r:.60}; expected an object, one round")
+    pmf = line.get("pmf")
+    pmf = None if pmf is None else read_pmf(pmf, {} if lists is None else lists)
     for name in ("context", "action"):
         if name not in line:
             raise InputError(f"the {name} is missing; expected a round to have one")
-    pmf = line.get("pmf")
     return {
         "context": line["context"],
         "action": label_from_json(line["action"]),
         "reward": line.get("reward"),
         "probability": line.get("probability"),
-        "pmf": None if pmf is None else _pmf(pmf),
+        "pmf": pmf,
         **{name: line.get(name) for name in OPTIONAL},
     }
 
 
-def _pmf(given: Any) -> dict[Any, Any]:
-    if isinstance(given, dict):
-        return given
-    if not isinstance(given, list) or not all(isinstance(p, list) and len(p) == 2 for p in given):
-        raise InputError(f"the pmf is {given!r:.60}; expected pairs of an action and a probability")
-    pmf = {label_from_json(label): p for label, p in given}
-    if len(pmf) < len(given):
-        raise InputError("the pmf names an action twice; expected every eligible action once")
-    return pmf
+def line_of(one: Round, lists: Lists | None = None) -> bytes:
+    """A round as a line; reading it gives exactly the round again.
 
-
-def line_of(one: Round) -> bytes:
-    """A round as a line; reading it gives exactly the round again."""
+    `lists` are those that earlier lines of the file have given. Without them a line can be read
+    alone.
+    """
     check_round(one)
-    return bounded(dumps(to_json(one)).encode() + b"\n")
+    return bounded(dumps(to_json(one, Lists() if lists is None else lists)).encode() + b"\n")
 
 
 def dumps(value: Any, *, ascii: bool = True) -> str:  # noqa: A002
@@ -108,52 +108,16 @@ def bounded(line: bytes) -> bytes:
     return line
 
 
-def _is_torn(descriptor: int) -> bool:
-    """Whether the last line has no end, as after a full disk: the next must not join it."""
-    size = os.fstat(descriptor).st_size
-    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-
-
-def append_lines(file: int | str | PathLike[str], rounds: Iterable[Round]) -> None:
-    """Append rounds to a log, in one write; several processes may do so at once.
-
-    Parameters
-    ----------
-    file
-        A descriptor opened with `os.O_APPEND`, or the path of a file, made if need be.
-    rounds
-        The rounds; all are checked first.
-    """
-    line = b"".join(line_of(one) for one in rounds)
-    where = f"descriptor {file}" if isinstance(file, int) else os.fspath(file)
-    try:
-        if isinstance(file, int):
-            written = os.write(file, line)
-        else:
-            descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-            try:
-                if _is_torn(descriptor):
-                    line = b"\n" + line
-                written = os.write(descriptor, line)
-            finally:
-                os.close(descriptor)
-    except OSError as error:
-        raise DataError(f"{where}: cannot be appended to ({error.strerror or error})") from None
-    if written < len(line):
-        raise DataError(
-            f"{where}: only {written} of {len(line)} bytes were written, so its last line is torn; "
-            "make space on the disk and delete that line"
-        )
-
-
 def read(path: Path, *, strict: bool = True) -> History:
     """The rounds of a file of JSON lines."""
-    return gather(path, "line", lines(path), lambda raw: from_json(load(raw)), strict)
+    lists: dict[str, Places] = {}
+    return gather(path, "line", lines(path), lambda raw: from_json(load(raw), lists), strict)
 
 
 def content(history: History, *, compress: bool = False) -> bytes:
     """A history as a file of JSON lines."""
-    return compressed(b"".join(line_of(one) for one in history), compress)
+    lists = Lists()
+    return compressed(b"".join(line_of(one, lists) for one in history), compress)
 
 
 def compressed(content: bytes, compress: bool) -> bytes:
@@ -199,12 +163,29 @@ def load(raw: bytes) -> Any:
         sentence = f"byte {error.start} is not UTF-8 text; write the log in UTF-8"
     except InputError as error:
         sentence = str(error)
-    if not raw.endswith(b"\n"):
+    is_last = not raw.endswith(b"\n")
+    if is_last or _begins_json(raw):
+        which = "last line is torn: it has no end, and" if is_last else "line is torn: it"
         sentence = (
-            "the last line is torn: it has no end, and is not JSON; its writer was stopped: "
-            "delete the line, or read with strict=False to leave it out"
+            f"the {which} is not JSON; its writer was stopped: delete the line, or read with "
+            "strict=False to leave it out"
         )
     raise InputError(sentence)
+
+
+def _begins_json(raw: bytes) -> bool:
+    """Whether a line is JSON as far as it goes: another writer ended it, and went on below."""
+    text = raw.decode(errors="replace").rstrip()
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        rest = text[error.pos :]
+        return (
+            error.msg.startswith("Unterminated string") or _HALF_A_WORD.fullmatch(rest) is not None
+        )
+    except (ValueError, RecursionError):
+        pass
+    return False
 
 
 def parse(text: str) -> Any:

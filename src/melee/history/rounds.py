@@ -11,6 +11,7 @@ import numpy as np
 from melee.checks import check_probability, check_reward
 from melee.contexts import Context, read_context
 from melee.errors import InputError, shown
+from melee.history.pmf import Pmf, weighed
 from melee.labels import Label, check_label
 
 TOLERANCE = 1e-6
@@ -45,7 +46,7 @@ class Round:
     probability: float
     id: str | None = None
     time: float | None = None
-    pmf: dict[Label, float] | None = None
+    pmf: Mapping[Label, float] | None = None
     explorer: str | None = None
     version: str | None = None
 
@@ -116,10 +117,13 @@ def _make(
             raise InputError(
                 f"the pmf is {shown(pmf)}; expected a dict of actions and their probabilities"
             )
-        pmf = {
-            check_label(label): number(f"the pmf of action {shown(label)}", p)
-            for label, p in pmf.items()
-        }
+        if isinstance(pmf, Pmf):
+            pmf = pmf.read(number)
+        else:
+            pmf = {
+                check_label(label): number(f"the pmf of action {shown(label)}", p)
+                for label, p in pmf.items()
+            }
     return Round(
         context=read_context(context),
         action=check_label(action),
@@ -141,13 +145,14 @@ def check_round(one: Round) -> None:
         raise InputError(f"the time is {one.time}; expected seconds since the epoch")
     if one.pmf is None:
         return
-    for label, p in one.pmf.items():
+    total = 0.0
+    for label, p, n in weighed(one.pmf):
+        total += p * n
         if not 0.0 <= p <= 1.0:
             raise InputError(
                 f"the pmf of action {shown(label)} is {p}; expected between 0 and 1: log the "
                 "probabilities of all eligible actions"
             )
-    total = math.fsum(one.pmf.values())
     if abs(total - 1.0) > TOLERANCE:
         raise InputError(
             f"the pmf sums to {total:.9g}; expected 1: log the probabilities of all eligible "
