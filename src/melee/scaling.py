@@ -1,12 +1,12 @@
 """Scaling: how raw features become the inputs of a learner."""
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from melee import standardizing
-from melee.arrays import Floats, Ints
+from melee.arrays import Floats, Ints, Within
 from melee.compiled import entry, interpreted_as, kernel
 from melee.standardizing import LIMIT, measure
 from melee.task import LARGEST
@@ -47,7 +47,8 @@ def standardize(rows: Floats, n: int, plain: float, shift_scale: Floats) -> None
 class Scaling(NamedTuple):
     """How raw features become a learner's inputs: (raw - shift)·scale, cut, divided by √d."""
 
-    shift_scale: Floats  # (2, d)
+    shift_scale: Annotated[Floats, Within(-1e170, 1e170)]
+    # (2, d); the square of the smallest spread is just above 0, so its inverse is below 1e162
     limit: float
     factor: float
 

@@ -309,7 +309,7 @@ def _check_numbers(model: Model) -> None:
     state = model.state
     n = int(state.kept[0])
     rounds = state.rounds[: n if n < N_KEPT else 0]  # once settled they are not looked at again
-    fine = 0 <= n <= N_KEPT
+    fine = 0 <= int(state.learned[0]) <= n <= N_KEPT
     fine = fine and bool((rounds[:, 0] >= 1).all() and (rounds[:, 0] <= model.n_learned).all())
     fine = fine and bool((rounds[:, 1] >= 0).all() and (rounds[:, 1] < model.n_actions).all())
     fine = fine and bool((state.outcomes[: len(rounds), 1] > 0.0).all())

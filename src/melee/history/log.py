@@ -16,6 +16,11 @@ class Log:
 
     Several may write to one file. Lists are given again in another file, as after a rotation, and
     after anything that may have gone wrong.
+
+    Parameters
+    ----------
+    path
+        The file; it is made when the first rounds come.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
