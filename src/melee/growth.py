@@ -85,8 +85,9 @@ def bounds(state: Any, path: str = "") -> dict[str, Within]:
         for field, part in zip(state._fields, state, strict=True):  # type: ignore[attr-defined]
             here = f"{path}.{field}" if path else field
             found |= bounds(part, here)
-            if isinstance(said[field], Within):
-                found[here] = said[field]
+            within = said.get(field)
+            if isinstance(within, Within):
+                found[here] = within
     return found
 
 
