@@ -254,15 +254,16 @@ class Knowledge:
         number = self.index.get(label)
         if number is None:
             return False
-        if encoded is not None and encoded[0] == self.features.revision:
+        features = self.features
+        if encoded is not None and encoded[0] == features.revision:
             rows = encoded[1]
-            self.features.n_learned += 1
+            features.n_learned += 1
         else:
-            self.features.learn(context)
-            if self.features.n_features != self.model.n_features:
+            features.learn(context)
+            if features.n_features != self.model.n_features:
                 self._take_in_features()
             rows = self._rows
-            self.features.encode(context, self._row)
+            features.encode(context, self._row)
         self._action[0] = number
         self._reward[0] = reward
         self._probability[0] = probability
