@@ -39,7 +39,8 @@ def main() -> None:
     """Run the command line; whatever goes wrong becomes one line and an exit code."""
     try:
         for stream in (sys.stdout, sys.stderr):
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
         try:
             __getattr__("app")()
         finally:

@@ -5,6 +5,7 @@ continued fractions are those of Press et al., "Numerical Recipes", 6.2 and 6.4;
 them is computed by Loader's saddle points (2000), which stay exact where counts are large.
 """
 
+import functools
 import math
 import sys
 from statistics import NormalDist
@@ -63,6 +64,7 @@ def kolmogorov_tail(y: float) -> float:
     return sum((2.0 if k % 2 else -2.0) * math.exp(-2.0 * (k * y) ** 2) for k in range(1, 6))
 
 
+@functools.lru_cache(maxsize=1024)
 def t_quantile(freedom: int, confidence: float) -> float:
     """How far from 0 the middle `confidence` of Student's t reaches.
 
@@ -86,7 +88,7 @@ def t_quantile(freedom: int, confidence: float) -> float:
         tail, slope = _two_sided_t(freedom, t)
         step = math.log(tail / wanted) / slope
         t *= math.exp(step)
-        if abs(step) <= 4.0 * _EPSILON:
+        if abs(step) <= 1e-9:  # the next would be of the order of its square
             break
     return t
 
