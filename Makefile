@@ -36,7 +36,7 @@ demo: .venv/ready
 	$(BIN)/melee demo
 
 test: .venv/ready
-	$(BIN)/python -m pytest -m "not long" --numprocesses auto --maxprocesses 4 --dist loadgroup
+	$(BIN)/python -m pytest -m "not long" --numprocesses auto --maxprocesses 4 --dist loadfile
 
 test-long: .venv/ready
 	$(BIN)/python -m pytest -m long
@@ -65,7 +65,7 @@ bench-start: .venv-peers/ready
 
 # Kernels interpreted, so that their lines are seen.
 coverage: .venv/ready
-	MELEE_COMPILE=never $(BIN)/python -m pytest -m "not long" --numprocesses auto --maxprocesses 4 --dist loadgroup --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
+	MELEE_COMPILE=never $(BIN)/python -m pytest -m "not long" --numprocesses auto --maxprocesses 4 --dist loadfile --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
 
 # The paper's datasets come from OpenML; SUITE=DIR takes them from a directory.
 SUITE ?= paper300

@@ -1,12 +1,9 @@
 """What all tests share: when kernels are compiled, how Hypothesis runs, small tasks."""
 
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-ROOT = Path(__file__).parent.parent
 
 
 os.environ.setdefault("MELEE_COMPILE", "now")  # tests of the life before machine code say so
@@ -14,19 +11,6 @@ os.environ.setdefault("MELEE_COMPILE", "now")  # tests of the life before machin
 settings.register_profile("normal", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "normal"))
-
-
-def pytest_collection_modifyitems(items):
-    """Keep the tests of one folder in one process: they share what they compile.
-
-    The documentation's examples are agents', and go with them.
-    """
-    for item in items:
-        path = item.path.relative_to(ROOT)
-        group = path.parts[1] if path.parts[0] == "tests" and len(path.parts) > 2 else "others"
-        if path.name == "test_docs.py" or group == "evaluation":
-            group = "agent"
-        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")

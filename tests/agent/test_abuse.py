@@ -465,8 +465,14 @@ def test_there_are_hundreds_of_them():
     assert len(CASES) > 250
 
 
+FEW = ("melee", "linucb", "epsilon-greedy")
+every_explorer = pytest.mark.parametrize(
+    "spec", [one if one in FEW else pytest.param(one, marks=pytest.mark.long) for one in SPECS]
+)
+
+
 @pytest.mark.parametrize("named", [True, False])
-@pytest.mark.parametrize("spec", SPECS)
+@every_explorer
 def test_every_explorer_refuses_them_all_and_is_unchanged(spec, named):
     agent = fresh(spec, named)
     wrong = []
@@ -480,7 +486,7 @@ def test_every_explorer_refuses_them_all_and_is_unchanged(spec, named):
 
 
 @pytest.mark.parametrize("named", [True, False])
-@pytest.mark.parametrize("spec", SPECS)
+@every_explorer
 def test_600_rounds_after_all_attacks_decisions_are_those_of_an_agent_in_peace(spec, named):
     attacked, peaceful = fresh(spec, named), fresh(spec, named)
     make = named_context if named else number_context

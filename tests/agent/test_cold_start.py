@@ -140,7 +140,7 @@ print(agent.act({"x": 1.0}).action in "abc", agent.ready, "numba" in sys.modules
 
 def test_a_process_may_end_while_it_compiles(tmp_path):
     environment = {**os.environ, "MELEE_CACHE_DIR": str(tmp_path), "MELEE_COMPILE": "background"}
-    for wait in ("", "import time; time.sleep(1.5)\n", "import time; time.sleep(3)\n"):
+    for wait in ("", "import time; time.sleep(2)\n"):
         done = subprocess.run(
             [sys.executable, "-c", SHORT + wait],
             env=environment, capture_output=True, text=True, check=False, cwd=Path(__file__).parent,

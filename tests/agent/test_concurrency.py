@@ -144,7 +144,7 @@ def test_every_file_that_is_saved_while_another_thread_learns_loads(tmp_path):
 
     def save():
         try:
-            for number in range(40):
+            for number in range(15):
                 agent.save(tmp_path / f"agent {number % 3}")
                 counts.append(Agent.load(tmp_path / f"agent {number % 3}").n_learned_)
         finally:

@@ -37,7 +37,7 @@ DECIDE = """
 import logging, sys, os
 logging.basicConfig(format="%(message)s", stream=sys.stdout)
 import melee
-agent = melee.Agent(["a", "b", "c"], "epsilon-greedy", seed=3)
+agent = melee.Agent(["a", "b", "c"], "uniform", seed=3)
 melee.compile_now(agent)
 decision = agent.act({"x": 1.0})
 agent.learn(decision.id, 1.0)

@@ -80,7 +80,7 @@ def exactly(history):
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".parquet", ".dsjson", ".dsjson.gz"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(histories)
 def test_a_history_that_is_written_is_read_again_exactly(ending, history):
     with tempfile.TemporaryDirectory() as directory:

@@ -127,7 +127,7 @@ def test_a_killed_training_goes_on_to_the_same_policy(trained, tmp_path):
     assert files(tmp_path / "p") == files(trained.path)
 
 
-@pytest.mark.parametrize("engine", ["local", "dask"])
+@pytest.mark.parametrize("engine", ["local", pytest.param("dask", marks=pytest.mark.long)])
 def test_the_policy_does_not_depend_on_where_it_was_trained(tmp_path, engine):
     setting = Training(**TINY.as_dict() | {"tasks_per_round": 2})
     alone = train(setting, tmp_path / "alone")
