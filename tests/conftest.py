@@ -5,7 +5,6 @@ import os
 import pytest
 from hypothesis import settings
 
-
 os.environ.setdefault("MELEE_COMPILE", "now")  # tests of the life before machine code say so
 
 settings.register_profile("normal", deadline=None, derandomize=True, max_examples=60)
