@@ -9,7 +9,7 @@ from melee import growth
 from melee.agent.file import Arrays
 from melee.arrays import Floats, Ints, Within, Words
 from melee.checks import read_text, read_whole
-from melee.compiled import Program, program
+from melee.compiled import Program, compiling_makes_way, program
 from melee.errors import DataError, shown
 from melee.explorers import Explorer, Problem
 from melee.explorers.base import Kind
@@ -145,6 +145,7 @@ class Model:
             self._axes = growth.axes_of(lambda d, k: self._start(d, k, kind), 3, 3)
         return self._axes
 
+    @compiling_makes_way()
     def resize(
         self, n_features: int, filled: list[float], kept: Ints, n_actions: int, hoped: float
     ) -> None:
@@ -163,7 +164,8 @@ class Model:
         optimism = np.zeros(n_actions)
         optimism[kept[stays]] = self.optimism[stays]
         if self.n_learned:
-            new = np.setdiff1d(np.arange(n_actions), kept)
+            new = np.ones(n_actions, np.bool_)
+            new[kept[stays]] = False
             optimism[new] = hoped
         old, settled, before = self.state, self.is_settled, self.n_features
         fresh = self._start(n_features, n_actions, growth.kind_of(old) if settled else None)

@@ -20,10 +20,11 @@ are settings. Kernels allocate nothing: what they need for a while is in the sta
 """
 
 from melee.compiled.kernels import generic, implements, interpreted_as, kernel, prefetch_row
-from melee.compiled.programs import Program, entry, machine_code, program
+from melee.compiled.programs import Program, compiling_makes_way, entry, machine_code, program
 
 __all__ = [
     "Program",
+    "compiling_makes_way",
     "entry",
     "generic",
     "implements",

@@ -18,7 +18,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import cloudpickle, types
-from numba.core import cgutils, codegen, compiler, serialize
+from numba.core import cgutils, codegen, compiler, event, serialize
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
@@ -76,7 +76,10 @@ def compile_kernel(
     arguments = tuple(_type(kind) for kind in kinds)
     function = compiled_form(function, getattr(arguments[0], "instance_class", None))
     try:
-        with _parts_unoptimised(context.codegen(), check_stop):
+        with (
+            event.install_listener("numba:run_pass", _Breathing(check_stop)),
+            _parts_unoptimised(context.codegen()),
+        ):
             result = compiler.compile_extra(
                 typing, context, function, arguments, None, flags, {}, library=library
             )
@@ -112,6 +115,19 @@ def _type(kind: Any) -> Any:
     return types.BaseTuple.from_types([_type(part) for part in kind[1:]], kind[0])
 
 
+class _Breathing(event.Listener):
+    """Looks up from the work before each of Numba's passes."""
+
+    def __init__(self, look_up: Callable[[], None]) -> None:
+        self.look_up = look_up
+
+    def on_start(self, event: Any) -> None:
+        self.look_up()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
 class _Part(codegen.JITCodeLibrary):
     """The code of a kernel that is inlined: tidied one function at a time, linked into an entry."""
 
@@ -127,12 +143,11 @@ class _Part(codegen.JITCodeLibrary):
 
 
 @contextmanager
-def _parts_unoptimised(generator: Any, check_stop: Callable[[], None]) -> Iterator[None]:
+def _parts_unoptimised(generator: Any) -> Iterator[None]:
     """Have all libraries made meanwhile be parts, but for those of Numba's own runtime."""
     real_class, real_set_env = generator._library_class, generator.set_env
 
     def library(owner: Any, name: str) -> Any:
-        check_stop()
         return (real_class if name in ("nrt", "multi3") else _Part)(owner, name)
 
     def set_env(name: str, environment: Any) -> None:

@@ -1,13 +1,16 @@
 """Programs: kernels to be called again and again, interpreted until their machine code is there."""
 
 import atexit
+import contextlib
 import functools
+import gc
 import logging
 import os
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -48,7 +51,8 @@ class Program:
         self.run: Callable[..., Any] = self._interpret
 
     def _interpret(self, *args: Any) -> Any:
-        with np.errstate(all="ignore"):  # as machine code: words overflow, 1/0 is infinite
+        # As machine code: words overflow, 1/0 is infinite.
+        with compiling_makes_way(), np.errstate(all="ignore"):
             return self.function(*args)
 
     def wait(self) -> None:
@@ -116,6 +120,7 @@ _PROGRAMS: dict[tuple[Any, tuple[Any, ...]], Program] = {}
 _QUEUE: deque[Program] = deque()
 _QUEUED = threading.Lock()  # of the queue, and of who works on it
 _COMPILING = threading.RLock()  # held while a program is made ready
+_INTERPRETING: set[int] = set()  # threads for which compiling makes way
 _worker: threading.Thread | None = None
 _stopping = False
 
@@ -144,7 +149,7 @@ def _work() -> None:
                 return
             wanted = _QUEUE[0]
         try:
-            with _COMPILING:
+            with _COMPILING, _without_collecting(), _looking_up_at_imports():
                 _make_ready(wanted)
         except StoppedError:
             pass
@@ -155,12 +160,59 @@ def _work() -> None:
                 _QUEUE.popleft()
 
 
+@contextlib.contextmanager
+def compiling_makes_way() -> Iterator[None]:
+    """What is compiled in the background pauses, for a moment, while someone waits for this."""
+    me = threading.get_ident()
+    is_first = me not in _INTERPRETING
+    _INTERPRETING.add(me)
+    try:
+        yield
+    finally:
+        if is_first:
+            _INTERPRETING.discard(me)
+
+
+@contextlib.contextmanager
+def _without_collecting() -> Iterator[None]:
+    """A compiler leaves little garbage in cycles, and collecting it stops all threads for long."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class _LookUp:
+    """Finds no module, but has the worker look up before each one that it imports."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if threading.current_thread() is _worker:
+            check_stop()
+
+
+@contextlib.contextmanager
+def _looking_up_at_imports() -> Iterator[None]:
+    """Numba is hundreds of modules, and importing them takes the better part of a second."""
+    finder: Any = _LookUp()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
 class StoppedError(Exception):
     """The process ends while something is being compiled."""
 
 
 def check_stop() -> None:
-    """Called every now and then while compiling."""
+    """Called every few milliseconds while compiling: makes way for those who interpret."""
+    patience = time.monotonic() + 0.1
+    while _INTERPRETING and not _stopping and time.monotonic() < patience:
+        time.sleep(0.001)
     if _stopping:
         raise StoppedError
 
