@@ -3,7 +3,7 @@
 import time
 from typing import NamedTuple
 
-from melee.agent import Agent
+from melee.agent import Agent, compile_now
 from melee.bandit import Bandit
 from melee.loop import simulate
 from melee.preparation import Prepared
@@ -27,6 +27,7 @@ def one_at_a_time(prepared: Prepared, spec: str) -> Timing:
     contexts = list(prepared.task.contexts[prepared.order])
     rewards = prepared.task.rewards[prepared.order].tolist()
     bandit = Bandit.for_prepared(prepared, spec, seed=0)
+    bandit.wait()
     total = 0.0
     began = time.perf_counter()
     for x, row in zip(contexts, rewards, strict=True):
@@ -44,7 +45,7 @@ def agent(prepared: Prepared, spec: str, *, named: bool) -> Timing:
     contexts = [named_context(row.tolist()) for row in rows] if named else rows
     rewards = prepared.task.rewards[prepared.order].tolist()
     made = Agent(range(prepared.task.n_actions), spec)
-    made.pmf(contexts[0])  # machine code is loaded
+    compile_now(made)
     total = 0.0
     began = time.perf_counter()
     for context, row in zip(contexts, rewards, strict=True):
