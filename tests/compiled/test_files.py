@@ -81,6 +81,17 @@ def test_what_is_cut_or_changed_is_not_believed(kept, damage):
     assert kept.read() == b"machine code"
 
 
+@pytest.mark.parametrize("umask", [0o002, 0o022, 0o077, 0o000])
+def test_what_was_kept_under_any_umask_is_believed(kept, umask):
+    before = os.umask(umask)
+    try:
+        assert kept.write(b"machine code")
+    finally:
+        os.umask(before)
+    assert kept.read() == b"machine code"
+    assert kept.path.stat().st_mode & 0o777 == 0o644 & ~umask
+
+
 @as_root
 def test_code_of_someone_else_is_not_believed(kept, caplog):
     kept.write(b"machine code")

@@ -85,7 +85,8 @@ class Kept:
             with self.path.open("rb") as file:
                 if not self._is_trusted(os.fstat(file.fileno())):
                     _log.warning(
-                        "%s belongs to someone else and is not used; remove it, or set %s",
+                        "%s belongs to someone else, or others may write to it, and is not used; "
+                        "remove it, or set %s",
                         self.path, VARIABLE,
                     )  # fmt: skip
                     return None
@@ -116,6 +117,7 @@ class Kept:
         try:
             self.place.mkdir(parents=True, exist_ok=True)
             write_atomically(self.path, MARK + hashlib.sha256(code).digest() + code)
+            self.path.chmod(self.path.stat().st_mode & 0o755)  # whatever the umask: for us to write
         except (DataError, OSError) as error:
             _say(f"machine code is not kept ({error})")
             return False

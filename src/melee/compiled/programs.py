@@ -260,6 +260,7 @@ def _after_fork_in_child() -> None:
     global _worker, _QUEUED
     _QUEUED = threading.Lock()
     _worker = None
+    _INTERPRETING.clear()  # those threads are the parent's
     _COMPILING.release()
     waiting = list(_QUEUE)
     if waiting:
