@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from melee.arrays import Floats
 from melee.checks import check_probability, check_reward
-from melee.compiled import machine_code, program
+from melee.compiled import Program, machine_code, program
 from melee.errors import InputError, whole_number
 from melee.explorers import Explorer, Problem, parse
 from melee.loop import act_rows, learn_rows, problem_of, reveal_row, scaling_for
@@ -137,10 +137,15 @@ class Bandit:
         """Whether machine code decides and learns; until then it is interpreted, and slower."""
         return self._act.ready and self._learn.ready
 
+    @property
+    def _programs(self) -> list[Program]:
+        """What decides and learns."""
+        return [self._act, self._learn]
+
     def wait(self) -> None:
         """Wait until it is ready."""
-        self._act.wait()
-        self._learn.wait()
+        for one in self._programs:
+            one.wait()
 
     @property
     def diagnostics(self) -> dict[str, float]:

@@ -34,7 +34,7 @@ def platt(scores: Floats, targets: Floats, slope: float, offset: float) -> tuple
     mean /= n
     deviation = 0.0
     for score in scores:
-        deviation += (score - mean) ** 2
+        deviation += (score - mean) * (score - mean)
     deviation = math.sqrt(deviation / n)
     if not deviation > 1e-12 * (1.0 + abs(mean)):
         share = 0.0

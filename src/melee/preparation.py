@@ -145,7 +145,7 @@ def held_out(learner: Sgd, x: Floats, rewards: Floats, training: Ints) -> tuple[
             best, best_value = 0, -np.inf
             for a in range(n_actions):
                 value = predict(learner, x[i], a)
-                squared += (rewards[i, a] - value) ** 2
+                squared += (rewards[i, a] - value) * (rewards[i, a] - value)
                 if value > best_value:
                     best, best_value = a, value
             earned += rewards[i, best]

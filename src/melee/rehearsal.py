@@ -75,13 +75,13 @@ def rehearse(
     actions = np.empty(len(order), np.int64)
     earned, probabilities = np.empty(len(order)), np.empty(len(order))
     compile_now(agent)
-    began, waited = time.perf_counter(), programs.waited
+    began, waited = time.perf_counter(), programs.seconds_waited()
     for i, row in enumerate(order):
         decision = agent.act(rows[row])
         reward = rewards.item(row, decision.action)
         agent.learn(decision.id, reward)
         actions[i], earned[i], probabilities[i] = decision.action, reward, decision.probability
-    seconds = time.perf_counter() - began - (programs.waited - waited)
+    seconds = time.perf_counter() - began - (programs.seconds_waited() - waited)
     diagnostics = {name: value for name, value in agent.diagnostics().items() if name in said}
     return Run(chosen, prepared, seed, actions, earned, probabilities, seconds, diagnostics)
 

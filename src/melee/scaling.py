@@ -17,7 +17,7 @@ is_constant, scaled = kernel(standardizing.is_constant), kernel(standardizing.sc
 def _standardize_at_once(rows: Floats, n: int, plain: float, shift_scale: Floats) -> None:
     seen = rows[:n]
     mean = np.add.accumulate(seen / n, axis=0)[-1] + 0.0  # a sum with its terms in order
-    size = np.sqrt(np.add.accumulate((seen - mean) ** 2 / n, axis=0)[-1])
+    size = np.sqrt(np.add.accumulate((seen - mean) * (seen - mean) / n, axis=0)[-1])
     constant = is_constant(size, np.abs(seen).max(axis=0))
     shift_scale[0] = np.where(constant, seen[0], mean)
     shift_scale[1] = np.where(constant, plain, 1.0 / np.where(constant, 1.0, size))
@@ -37,7 +37,7 @@ def standardize(rows: Floats, n: int, plain: float, shift_scale: Floats) -> None
             largest = max(largest, abs(rows[i, j]))
         variance = 0.0
         for i in range(n):
-            variance += (rows[i, j] - mean) ** 2 / n
+            variance += (rows[i, j] - mean) * (rows[i, j] - mean) / n
         size = np.sqrt(variance)
         constant = is_constant(size, largest)
         shift_scale[0, j] = rows[0, j] if constant else mean

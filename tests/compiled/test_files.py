@@ -81,6 +81,13 @@ def test_what_is_cut_or_changed_is_not_believed(kept, damage):
     assert kept.read() == b"machine code"
 
 
+def test_a_file_under_another_name_is_not_believed(kept):
+    kept.write(b"machine code")
+    other = files.Kept("a.kernel", "1" * 32)
+    shutil.copy(str(kept.path), str(other.path))
+    assert other.read() is None
+
+
 @pytest.mark.parametrize("umask", [0o002, 0o022, 0o077, 0o000])
 def test_what_was_kept_under_any_umask_is_believed(kept, umask):
     before = os.umask(umask)

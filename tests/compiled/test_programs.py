@@ -1,6 +1,9 @@
 """When kernels are compiled: at once, in the background, or never."""
 
 import logging
+import os
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -96,8 +99,12 @@ def test_what_cannot_be_compiled_stays_interpreted_and_one_line_says_so(fresh, m
     monkeypatch.setenv("MELEE_COMPILE", "background")
     with caplog.at_level(logging.ERROR):
         found = program(allocates, 1.0)
-        assert wait_until(lambda: "it stays interpreted" in caplog.text)
+        assert wait_until(lambda: "stays interpreted, and slow" in caplog.text)
     assert not found.ready
+    assert "Traceback" not in caplog.text
+    assert program(allocates, 1.0) is found
+    with pytest.raises(InputError, match="cannot be compiled"):
+        found.wait()
     assert found.run(1.0) == 1.0
 
 
@@ -116,6 +123,45 @@ def test_the_seconds_of_a_run_do_not_count_compiling(fresh, monkeypatch):
 
     prepared = prepare(rectangles(60, seed=0))
     monkeypatch.setattr(programs, "_make_ready", slowly)
-    before = programs.waited
+    before = programs.seconds_waited()
     assert simulate(prepared, "uniform").seconds < 0.5
-    assert programs.waited - before > 1.0
+    assert programs.seconds_waited() - before > 1.0
+
+
+SERVE = """
+import time
+from typing import Any, NamedTuple
+import numpy as np
+from melee.compiled import implements, kernel, program
+
+class Own(NamedTuple):
+    total: Any
+
+@kernel
+def add(state, x):
+    state.total[0] += x
+
+own = Own(np.zeros(1))
+begun = program(add, own, 1.0)
+time.sleep(0.1)
+begun.wait()
+begun.run(own, 1.0)
+"""
+
+
+def test_a_module_may_wait_for_its_own_kernels_while_it_is_imported(tmp_path):
+    (tmp_path / "serve.py").write_text(SERVE)
+    done = subprocess.run(
+        [sys.executable, "-c", "import serve; print(serve.own.total[0], serve.begun.ready)"],
+        env={**os.environ, "MELEE_COMPILE": "background", "MELEE_CACHE_DIR": str(tmp_path)},
+        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.split() == ["1.0", "True"]
+
+
+def test_nobody_makes_way_for_someone_who_waits(fresh, monkeypatch):
+    monkeypatch.setattr(programs, "_INTERPRETING", {1})
+    began = time.monotonic()
+    for _ in range(100):
+        programs.check_stop()
+    assert time.monotonic() - began < 5.0  # in the thread that waits no step takes a pause

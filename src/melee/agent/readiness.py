@@ -2,9 +2,10 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from melee.agent.model import Model
+from melee.bandit import Bandit
 from melee.compiled import Program
 from melee.explorers import Explorer, parse
 
@@ -21,7 +22,7 @@ class Compiled(NamedTuple):
     seconds: float
 
 
-def compile_now(*explorers: "str | Explorer | Agent") -> list[Compiled]:
+def compile_now(*explorers: "str | Explorer | Agent | Bandit") -> list[Compiled]:
     """Compile what agents need, and wait for it; what was compiled before is only loaded.
 
     An agent decides and learns at once: it interprets its kernels until there is machine code.
@@ -31,7 +32,8 @@ def compile_now(*explorers: "str | Explorer | Agent") -> list[Compiled]:
     Parameters
     ----------
     explorers
-        Explorers or their SPEC texts, as agents take them; or agents. By default `melee`.
+        Explorers or their SPEC texts, as agents take them; or agents, or bandits. By default
+        `melee`.
 
     Examples
     --------
@@ -48,8 +50,10 @@ def compile_now(*explorers: "str | Explorer | Agent") -> list[Compiled]:
     return done
 
 
-def _programs(given: "str | Explorer | Agent") -> tuple[str, list[Program]]:
-    if isinstance(given, str | Explorer):
-        explorer = parse(given)
-        return explorer.short_spec, list(Model(explorer, 0, 0, 1, 2).programs)
-    return given.policy_, given._programs
+def _programs(given: Any) -> tuple[str, list[Program]]:
+    if isinstance(given, Bandit):
+        return given.explorer.short_spec, given._programs
+    if hasattr(given, "policy_"):
+        return str(given.policy_), list(given._programs)
+    explorer = parse(given)
+    return explorer.short_spec, list(Model(explorer, 0, 0, 1, 2).programs)

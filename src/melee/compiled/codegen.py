@@ -13,12 +13,11 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import llvmlite
-import llvmlite.binding as llvm
 import numba
 import numpy as np
 from llvmlite import ir
 from numba import cloudpickle, types
-from numba.core import cgutils, codegen, compiler, event, serialize
+from numba.core import cgutils, codegen, compiler, config, event, serialize
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
@@ -44,9 +43,11 @@ _DECLARED: set[Any] = set()
 def target() -> str:
     """What machine code depends on besides the code: processor, Python, Numba, LLVM's binding."""
     python = f"{sys.implementation.cache_tag} {platform.machine()} {sys.platform}"
-    features = llvm.get_host_cpu_features().flatten()
     versions = f"numba {numba.__version__} llvmlite {llvmlite.__version__} numpy {np.__version__}"
-    return f"{python} {versions} {llvm.get_host_cpu_name()} {features}"
+    processor = cpu_target.target_context.codegen().magic_tuple()
+    settings: Any = config
+    asked = [getattr(settings, name, None) for name in ("OPT", "BOUNDSCHECK", "USING_SVML")]
+    return f"{python} {versions} {processor} {asked}"
 
 
 def _declare() -> None:

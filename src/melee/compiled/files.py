@@ -50,7 +50,7 @@ def user_cache() -> Path | None:
         given, default = os.environ.get("XDG_CACHE_HOME"), "~/Library/Caches"
     else:
         given, default = os.environ.get("XDG_CACHE_HOME"), "~/.cache"
-    cache = Path(given) if given else _expanded(default)
+    cache = Path(given) if given and Path(given).is_absolute() else _expanded(default)
     return cache / "melee" if cache.is_absolute() else None
 
 
@@ -95,9 +95,13 @@ class Kept:
             return None
         start = len(MARK) + 32
         digest, code = content[len(MARK) : start], content[start:]
-        if not content.startswith(MARK) or hashlib.sha256(code).digest() != digest:
+        if not content.startswith(MARK) or self._digest(code) != digest:
             return None
         return code
+
+    def _digest(self, code: bytes) -> bytes:
+        """A checksum of machine code and of its name, under which alone it is of use."""
+        return hashlib.sha256(str(self.path and self.path.name).encode() + b"\0" + code).digest()
 
     def _is_trusted(self, about: os.stat_result) -> bool:
         if not hasattr(os, "getuid"):
@@ -113,10 +117,13 @@ class Kept:
             _say("there is no place to keep machine code: this user has no home")
             return False
         if self.path is None:
+            _say("machine code is not kept: the source of its kernels is in no file, or was edited")
             return False
         try:
             self.place.mkdir(parents=True, exist_ok=True)
-            write_atomically(self.path, MARK + hashlib.sha256(code).digest() + code)
+            if self.path.exists() and not self._is_trusted(self.path.stat()):
+                self.path.unlink()
+            write_atomically(self.path, MARK + self._digest(code) + code)
             self.path.chmod(self.path.stat().st_mode & 0o755)  # whatever the umask: for us to write
         except (DataError, OSError) as error:
             _say(f"machine code is not kept ({error})")
@@ -156,6 +163,9 @@ def _remove_oldest(place: Path) -> None:
         found = [(one.stat().st_mtime_ns, one) for one in place.glob("*.code")]
         for _, one in sorted(found)[:-MOST_FILES]:
             one.unlink()
+        for one in place.glob("*.lock"):  # of processes that were killed
+            if one.stat().st_mtime < time.time() - 24 * 3600:
+                one.unlink()
 
 
 def _say(what: str) -> None:

@@ -1,7 +1,9 @@
 """Kernels and generic functions, as they are declared. Called from Python they are interpreted."""
 
+import contextlib
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -11,6 +13,16 @@ KERNELS: dict[Any, Callable[..., Any]] = {}
 """Every kernel: what Python calls, and the function that Numba compiles in its place."""
 IMPLEMENTATIONS: dict[Any, dict[type, Callable[..., Any]]] = {}
 """Every generic function, with its implementations by state type."""
+SOURCES: dict[str, tuple[int, int]] = {}
+"""Of every module that holds kernels: time and size of its file when it was imported."""
+
+
+def _note(function: Callable[..., Any]) -> None:
+    """Note what a kernel's file is now: after an edit it says nothing of what was imported."""
+    if function.__module__ not in SOURCES:
+        with contextlib.suppress(OSError):
+            about = Path(function.__code__.co_filename).stat()
+            SOURCES[function.__module__] = about.st_mtime_ns, about.st_size
 
 
 def kernel(function: F) -> F:
@@ -19,6 +31,7 @@ def kernel(function: F) -> F:
     No `fastmath`: the order of every sum is the order that is written, so a row played alone
     and the same row inside a whole pass give the same bits, compiled or interpreted.
     """
+    _note(function)
     KERNELS[function] = function
     return function
 
@@ -27,6 +40,7 @@ def interpreted_as(quick: Callable[..., Any]) -> Callable[[F], F]:
     """Declare a kernel that Python runs in another form, with whole arrays: same bits, sooner."""
 
     def declare(function: F) -> F:
+        _note(function)
         called = functools.wraps(function)(FunctionType(quick.__code__, quick.__globals__))
         KERNELS[called] = function
         return cast(F, called)
@@ -39,6 +53,7 @@ def generic(function: F) -> F:
 
     Its own body serves the types for which nothing is registered.
     """
+    _note(function)
     implementations: dict[type, Callable[..., Any]] = {}
 
     @functools.wraps(function)
@@ -54,6 +69,7 @@ def implements(declared: Callable[..., Any], *state_types: type) -> Callable[[F]
     """Register a function as what `declared` does for these state types."""
 
     def register(function: F) -> F:
+        _note(KERNELS.get(function, function))
         for state_type in state_types:
             IMPLEMENTATIONS[declared][state_type] = function
         return function

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from melee.compiled.kernels import KERNELS, compiled_form
+from melee.compiled.kernels import KERNELS, SOURCES, compiled_form
 
 Kinds = tuple[Any, ...]
 _OWN = [Path(__file__).with_name(name) for name in ("kernels.py", "codegen.py")]
@@ -48,20 +48,41 @@ def name_of(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
+def modules_of(function: Callable[..., Any], kinds: Kinds) -> set[str]:
+    """The modules of a kernel and of the states in its arguments."""
+    types = {one for kind in kinds for one in _state_types(kind)}
+    return {one.__module__ for one in (function, *types)}
+
+
 def key_of(function: Callable[..., Any], kinds: Kinds, target: str) -> str | None:
-    """A hash of all that decides a program's machine code; None if some source cannot be read."""
+    """A hash of all that decides a program's machine code.
+
+    None where that cannot be told: a source that cannot be read or was edited since it was
+    imported, a kernel that was made inside of another function.
+    """
     state_types = {one for kind in kinds for one in _state_types(kind)}
     functions, constants = _reached(function, state_types)
+    if any(one.__closure__ for one in functions):
+        return None
     modules = {one.__module__ for one in (*functions, *state_types)}
     digest = hashlib.sha256("\0".join([name_of(function), _text(kinds), target]).encode())
     try:
-        sources = [Path(str(sys.modules[name].__file__)) for name in sorted(modules)]
+        sources = [_source(name) for name in sorted(modules)]
         for path in (*sources, *_OWN):
             digest.update(tree_hash(path).encode())
     except (OSError, KeyError, AttributeError, SyntaxError, ValueError):
         return None
     digest.update("\n".join(constants).encode())
     return digest.hexdigest()[:32]
+
+
+def _source(name: str) -> Path:
+    """A module's file, if it is still the one that was imported."""
+    path = Path(str(sys.modules[name].__file__))
+    about = path.stat()
+    if SOURCES.get(name, (about.st_mtime_ns, about.st_size)) != (about.st_mtime_ns, about.st_size):
+        raise OSError(f"{path} was edited since it was imported")
+    return path
 
 
 def _state_types(kind: Any) -> Iterator[type]:
@@ -89,6 +110,7 @@ def _reached(function: Callable[..., Any], state_types: set[type]) -> tuple[set[
         if caller in found:
             continue
         found.add(caller)
+        constants.add(f"{name_of(caller)}{caller.__defaults__!r}")
         for name in caller.__code__.co_names:
             value = caller.__globals__.get(name)
             if isinstance(value, FunctionType) and value in KERNELS:
@@ -96,7 +118,7 @@ def _reached(function: Callable[..., Any], state_types: set[type]) -> tuple[set[
             elif isinstance(value, int | float | np.generic | tuple | str):
                 constants.add(f"{caller.__module__}.{name}={value!r}")
             elif isinstance(value, np.ndarray):
-                constants.add(f"{caller.__module__}.{name}={value.tolist()!r}")
+                constants.add(f"{caller.__module__}.{name}={value.dtype}{value.tolist()!r}")
     return found, sorted(constants)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from melee.compiled import files
 from melee.compiled.kernels import KERNELS
-from melee.compiled.keys import key_of, kinds_of, name_of
+from melee.compiled.keys import key_of, kinds_of, modules_of, name_of
 from melee.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,12 +42,13 @@ class Program:
         The file in which it is kept, if it is.
     """
 
-    __slots__ = ("compiled", "function", "kinds", "path", "ready", "run")
+    __slots__ = ("compiled", "error", "function", "kinds", "path", "ready", "run")
 
     def __init__(self, function: Callable[..., Any], kinds: tuple[Any, ...]) -> None:
         self.function, self.kinds = function, kinds
         self.ready = self.compiled = False
         self.path: Path | None = None
+        self.error: Exception | None = None  # why it cannot be compiled
         self.run: Callable[..., Any] = self._interpret
 
     def _interpret(self, *args: Any) -> Any:
@@ -57,12 +58,15 @@ class Program:
 
     def wait(self) -> None:
         """Compile it now, or wait for whoever does, unless it is to be interpreted for ever."""
-        global waited
         if not self.ready and mode() != "never":
             began = time.perf_counter()
-            with _COMPILING:
-                _make_ready(self)
-            waited += time.perf_counter() - began
+            _WAITING.append(self)
+            try:
+                with _COMPILING:
+                    _make_ready(self)
+            finally:
+                _WAITING.remove(self)
+                _MINE.waited = seconds_waited() + time.perf_counter() - began
 
     @property
     def name(self) -> str:
@@ -79,7 +83,7 @@ def program(function: Callable[..., Any], *examples: Any) -> Program:
     if not found.ready:
         if mode() == "now":
             found.wait()
-        elif mode() == "background":
+        elif mode() == "background" and found.error is None:
             _enqueue(found)
     return found
 
@@ -102,6 +106,11 @@ def entry(function: F) -> F:
     return cast(F, called)
 
 
+def seconds_waited() -> float:
+    """Seconds that this thread has waited for machine code, all together."""
+    return float(getattr(_MINE, "waited", 0.0))
+
+
 def mode() -> str:
     """When kernels are compiled: `background`, `now` or `never`."""
     given = os.environ.get("MELEE_COMPILE", "background")
@@ -114,13 +123,13 @@ def mode() -> str:
     return given
 
 
-waited = 0.0
-"""Seconds that callers have waited for machine code, all together."""
+_MINE = threading.local()  # of each thread: how long it has waited
 _PROGRAMS: dict[tuple[Any, tuple[Any, ...]], Program] = {}
 _QUEUE: deque[Program] = deque()
 _QUEUED = threading.Lock()  # of the queue, and of who works on it
 _COMPILING = threading.RLock()  # held while a program is made ready
 _INTERPRETING: set[int] = set()  # threads for which compiling makes way
+_WAITING: list[Program] = []  # what someone waits for, who would rather not have it pause
 _worker: threading.Thread | None = None
 _stopping = False
 
@@ -148,13 +157,16 @@ def _work() -> None:
                 _worker = None
                 return
             wanted = _QUEUE[0]
+        if _is_being_imported(wanted):  # whose import would wait for us, and we for it
+            time.sleep(0.02)
+            continue
         try:
-            with _COMPILING, _without_collecting(), _looking_up_at_imports():
+            with _COMPILING, _without_collecting():
                 _make_ready(wanted)
         except StoppedError:
             pass
-        except Exception:
-            _log.exception("%s cannot be compiled: it stays interpreted, and slow", wanted.name)
+        except Exception as error:
+            _log.error("%s stays interpreted, and slow: %s", wanted.name, error)
         with _QUEUED:
             if _QUEUE and _QUEUE[0] is wanted:
                 _QUEUE.popleft()
@@ -185,34 +197,37 @@ def _without_collecting() -> Iterator[None]:
             gc.enable()
 
 
+def _is_being_imported(wanted: Program) -> bool:
+    """Whether a module that it is made of is still being imported."""
+    for name in modules_of(wanted.function, wanted.kinds):
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        if getattr(spec, "_initializing", False):
+            return True
+    return False
+
+
 class _LookUp:
-    """Finds no module, but has the worker look up before each one that it imports."""
+    """Finds no module, but has the worker look up before each one that it imports.
+
+    Numba is hundreds of modules, and importing them takes the better part of a second.
+    """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """None, always."""
         if threading.current_thread() is _worker:
-            check_stop()
-
-
-@contextlib.contextmanager
-def _looking_up_at_imports() -> Iterator[None]:
-    """Numba is hundreds of modules, and importing them takes the better part of a second."""
-    finder: Any = _LookUp()
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
+            check_stop(0.02)
 
 
 class StoppedError(Exception):
     """The process ends while something is being compiled."""
 
 
-def check_stop() -> None:
-    """Called every few milliseconds while compiling: makes way for those who interpret."""
-    patience = time.monotonic() + 0.1
-    while _INTERPRETING and not _stopping and time.monotonic() < patience:
-        time.sleep(0.001)
+def check_stop(patience: float = 0.1) -> None:
+    """Called between the steps of compiling: the worker makes way for those who interpret."""
+    if threading.current_thread() is _worker:
+        end = time.monotonic() + patience
+        while _INTERPRETING and not (_WAITING or _stopping) and time.monotonic() < end:
+            time.sleep(0.001)
     if _stopping:
         raise StoppedError
 
@@ -221,6 +236,8 @@ def _make_ready(wanted: Program) -> None:
     """Load a program's machine code, or compile it and keep it."""
     if wanted.ready:
         return
+    if wanted.error is not None:
+        raise wanted.error
     from melee.compiled import codegen
 
     kept = files.Kept(wanted.name, key_of(wanted.function, wanted.kinds, codegen.target()))
@@ -230,7 +247,11 @@ def _make_ready(wanted: Program) -> None:
             # Whoever held the lock before may have compiled it.
             run = _loaded(wanted, kept)
             if run is None:
-                run, content = codegen.compile_kernel(wanted.function, wanted.kinds, check_stop)
+                try:
+                    run, content = codegen.compile_kernel(wanted.function, wanted.kinds, check_stop)
+                except InputError as error:
+                    wanted.error = error
+                    raise
                 wanted.compiled = True
                 if not kept.write(content):
                     kept.path = None
@@ -277,6 +298,7 @@ def _stop() -> None:
 
 
 atexit.register(_stop)
+sys.meta_path.insert(0, cast(Any, _LookUp()))
 if hasattr(os, "register_at_fork"):
     # A fork waits for the program that is being compiled: half a compiler is of no use to a child.
     os.register_at_fork(

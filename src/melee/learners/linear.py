@@ -1,7 +1,6 @@
 """Sums of products that keep their order, so that compiled callers agree to the last bit.
 
-The rows of a matrix are named by number instead of being sliced: a slice costs an atomic
-reference count, which is a good part of a round's time.
+The rows of a matrix are named by number instead of being sliced, which costs a little.
 """
 
 import functools

@@ -182,8 +182,9 @@ def adaptive_correct(
     error = target - predict(learner, x, row)  # new scales change what was predicted
     for i in range(x.shape[0]):
         if x[i] != 0.0:
-            norms[1] += (x[i] / scales[i]) ** 2
-            squares[i] += (weight * error * x[i]) ** 2
+            share, gradient = x[i] / scales[i], weight * error * x[i]
+            norms[1] += share * share
+            squares[i] += gradient * gradient
     if error == 0.0 or norms[1] == 0.0:
         return
     rate = learner.learning_rate * math.sqrt(norms[0] / norms[1])
