@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from melee.arrays import Floats
 from melee.compiled import generic, implements
-from melee.learners.interface import correct, predict
+from melee.learners.interface import observe, predict
 
 
 class Direct(NamedTuple):
@@ -61,7 +61,7 @@ def fit_direct(
 ) -> None:
     """Target r for the chosen action."""
     row = first + action
-    correct(optimizer.learner, x, row, reward - predict(optimizer.learner, x, row), w)
+    observe(optimizer.learner, x, row, reward, w)
 
 
 @implements(fit, Multitask)
@@ -77,7 +77,7 @@ def fit_multitask(
 ) -> None:
     """Target r for the chosen action, weight 1/p."""
     row = first + action
-    correct(optimizer.learner, x, row, reward - predict(optimizer.learner, x, row), w / p)
+    observe(optimizer.learner, x, row, reward, w / p)
 
 
 @implements(fit, Ips)
@@ -87,8 +87,7 @@ def fit_ips(
     """Target r/p for the chosen action and 0 for the others."""
     for a in range(n):
         target = reward / p if a == action else 0.0
-        error = target - predict(optimizer.learner, x, first + a)
-        correct(optimizer.learner, x, first + a, error, w)
+        observe(optimizer.learner, x, first + a, target, w)
 
 
 @implements(fit, DoublyRobust)
@@ -106,7 +105,6 @@ def fit_doubly_robust(
     for a in range(n):
         estimate = predict(optimizer.model, x, first + a)
         target = estimate + (reward - estimate) / p if a == action else estimate
-        error = target - predict(optimizer.learner, x, first + a)
-        correct(optimizer.learner, x, first + a, error, w)
+        observe(optimizer.learner, x, first + a, target, w)
     row = first + action
-    correct(optimizer.model, x, row, reward - predict(optimizer.model, x, row), w)
+    observe(optimizer.model, x, row, reward, w)

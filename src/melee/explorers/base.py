@@ -38,6 +38,8 @@ class Problem:
     """Inputs and rewards of labelled rows, for explorers that calibrate on them."""
     kind: Kind | None = None
     """The kind of model, whatever the size; by default the size decides."""
+    n_hidden: int = 0
+    """How many of the features are hidden units, the last ones."""
 
     @property
     def n_inputs(self) -> int:
@@ -54,7 +56,10 @@ def widened(problem: Problem, n_hidden: int) -> Problem:
         for i, x in enumerate(labelled[0]):
             widen(units, x, wide[i])
         labelled = (wide, labelled[1])
-    return dataclasses.replace(problem, n_features=problem.n_features + n_hidden, labelled=labelled)
+    n_features = problem.n_features + n_hidden
+    return dataclasses.replace(
+        problem, n_features=n_features, labelled=labelled, n_hidden=n_hidden
+    )
 
 
 def unlabelled(problem: Problem) -> Problem:
@@ -193,7 +198,7 @@ class RidgeExplorer(Explorer):
         if problem.kind is not None:
             return self.hidden if problem.kind.hidden else 0
         wide = problem.n_inputs + self.hidden
-        return self.hidden if self.model().fits(problem.n_actions, wide) else 0
+        return self.hidden if self.model().welcomes_hidden(problem.n_actions, wide) else 0
 
     @property
     def scales_itself(self) -> bool:
@@ -212,7 +217,8 @@ class RidgeExplorer(Explorer):
         fits = learner.fits(n_rows, problem.n_inputs)
         if problem.kind is not None:
             fits = problem.kind.exact
-        return (learner if fits else learner.smaller()).start(n_rows, problem.n_inputs)
+        chosen = learner if fits else learner.smaller()
+        return chosen.start_widened(n_rows, problem.n_inputs, problem.n_hidden)
 
     def new_optimizer(self, problem: Problem, n_models: int = 1) -> Any:
         """A fresh policy optimizer over such a learner."""

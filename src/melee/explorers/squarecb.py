@@ -9,7 +9,7 @@ from melee.compiled import implements
 from melee.distributions import largest
 from melee.explorers.base import LearningExplorer, Problem
 from melee.explorers.interface import distribution
-from melee.learners.interface import predict_all
+from melee.learners.interface import noise, predict_all
 from melee.settings import number
 
 
@@ -24,7 +24,8 @@ class SquareCbState(NamedTuple):
 class SquareCb(LearningExplorer):
     """Play a with probability 1/(K + γ_t·gap_a), the best action with what is left.
 
-    gap_a is how far a's prediction is behind the best one, and γ_t = γ₀·√t.
+    gap_a is how far a's prediction is behind the best one, and γ_t = γ₀·√t; over a learner that
+    estimates its noise, gaps are in units of it.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def squarecb_distribution(state: SquareCbState, x: Floats, t: int, rng: Words, p
     n_actions = pmf.shape[0]
     predict_all(state.polopt.learner, x, 0, pmf)
     best = largest(pmf)
-    gamma = state.gamma * math.sqrt(t)
+    gamma = state.gamma * math.sqrt(t) / noise(state.polopt.learner)
     left = 1.0
     n_best = 0
     for a in range(n_actions):

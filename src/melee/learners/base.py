@@ -18,14 +18,24 @@ class Learner(Configured):
     separator: ClassVar[str] = "/"
     has_spread: ClassVar[bool] = False
     """Whether its state says how uncertain a prediction is."""
+    alone: ClassVar[bool] = True
+    """Whether its models learn nothing from one another."""
 
     def start(self, n_rows: int, n_inputs: int) -> Any:
         """A fresh state of n_rows models of n_inputs inputs each, the intercept included."""
         raise TypeError(f"{type(self).__name__} does not say how it starts")
 
+    def start_widened(self, n_rows: int, n_inputs: int, n_hidden: int) -> Any:
+        """The same where so many of the inputs, before the intercept, are hidden units."""
+        return self.start(n_rows, n_inputs)
+
     def fits(self, n_rows: int, n_inputs: int) -> bool:
         """Whether models of this size are within its limits of time and memory."""
         return True
+
+    def welcomes_hidden(self, n_rows: int, n_inputs: int) -> bool:
+        """Whether hidden units, which are among these inputs, are worth their time."""
+        return self.fits(n_rows, n_inputs)
 
     def smaller(self) -> "Learner":
         """The learner that takes its place where it does not fit."""

@@ -38,14 +38,47 @@ def predict(learner: Any, x: Floats, row: int) -> float:
 
 @generic
 def spread(learner: Any, x: Floats, row: int) -> float:
-    """How uncertain that prediction is: sqrt(x' A^-1 x), A the model's information so far."""
+    """How uncertain that prediction is: sqrt(x' A^-1 x), A the model's information so far.
+
+    A learner that estimates its noise gives it in units of reward, noise·sqrt(x' A^-1 x).
+    """
     raise TypeError("this learner has no predictive spread")
+
+
+@generic
+def noise(learner: Any) -> float:
+    """The standard deviation of rewards around its predictions; 1 where it does not estimate it."""
+    return 1.0
+
+
+@generic
+def gain(learner: Any, x: Floats, row: int, weight: float) -> None:
+    """Of a ridge: count x, and overwrite its scratch with what an error of 1 adds to the weights."""
+    raise TypeError("not a ridge")
+
+
+@generic
+def note_diagonal(ridge: Any, diagonal: Floats, row: int) -> None:
+    """Of a ridge: overwrite diagonal[row] with the diagonal of the inverse of its information."""
+    raise TypeError("not a ridge")
+
+
+@generic
+def spread_guess(learner: Any, x: Floats, row: int) -> float:
+    """About as large as the spread, and sooner known where there is a way."""
+    return spread(learner, x, row)
 
 
 @generic
 def correct(learner: Any, x: Floats, row: int, error: float, weight: float) -> None:
     """Learn that the prediction for x was too low by `error`, an observation of this weight."""
     raise TypeError("not a learner")
+
+
+@generic
+def observe(learner: Any, x: Floats, row: int, target: float, weight: float) -> None:
+    """Learn that the reward of x was `target`, an observation of this weight."""
+    correct(learner, x, row, target - predict(learner, x, row), weight)
 
 
 @generic

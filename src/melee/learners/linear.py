@@ -44,6 +44,10 @@ def _dot_rows_at_once(a: Floats, first: int, b: Floats, out: Floats) -> None:
     out[:] = _dots_at_once(a[first : first + len(out)], b)
 
 
+def _add_at_once(a: Floats, row: int, b: Floats, factor: float) -> None:
+    a[row] += b * factor
+
+
 @functools.lru_cache(maxsize=64)
 def _above(n: int) -> Floats:
     """Where `quadratic_form` adds one term after the other: j < i, in whole blocks of four."""
@@ -114,6 +118,13 @@ def dot_rows(a: Floats, first: int, b: Floats, out: Floats) -> None:
     """Overwrite `out` with the products of the rows from `first` on, each summed as `dot` does."""
     for k in range(out.shape[0]):
         out[k] = dot_row(a, first + k, b)
+
+
+@interpreted_as(_add_at_once)
+def add_to_row(a: Floats, row: int, b: Floats, factor: float) -> None:
+    """Add b·factor to a[row]."""
+    for i in range(b.shape[0]):
+        a[row, i] += b[i] * factor
 
 
 @interpreted_as(_quadratic_form_at_once)

@@ -4,13 +4,18 @@ import dataclasses
 from collections.abc import Mapping
 
 from melee.errors import InputError
+from melee.learners.adaptive import AdaptiveDiagonalLearner, AdaptiveLearner
 from melee.learners.base import Learner
 from melee.learners.ridge import DiagonalLearner, RidgeLearner
 from melee.learners.sgd import SgdLearner
 from melee.registry import Registry
 from melee.settings import read_settings
 
-REGISTRY = Registry("learner", Learner, [SgdLearner, RidgeLearner, DiagonalLearner])
+REGISTRY = Registry(
+    "learner",
+    Learner,
+    [SgdLearner, RidgeLearner, DiagonalLearner, AdaptiveLearner, AdaptiveDiagonalLearner],
+)
 
 
 def names(*, spread: bool = False) -> list[str]:

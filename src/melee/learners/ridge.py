@@ -9,8 +9,8 @@ import numpy as np
 from melee.arrays import Floats, Positive, Scratch
 from melee.compiled import implements, interpreted_as
 from melee.learners.base import Learner
-from melee.learners.interface import correct, predict, predict_all, spread
-from melee.learners.linear import dot, dot_row, dot_rows, quadratic_form
+from melee.learners.interface import correct, gain, note_diagonal, predict, predict_all, spread
+from melee.learners.linear import add_to_row, dot, dot_row, dot_rows, quadratic_form
 from melee.settings import count, number
 
 MAX_EXACT_FEATURES = 150
@@ -103,11 +103,13 @@ class DiagonalRidge(NamedTuple):
 
     weights: Floats  # (rows, D)
     information: Positive  # (rows, D), the diagonal of ridge·I + sum of weight·x x'
+    scratch: Scratch  # (D,)
 
     @classmethod
     def start(cls, n_rows: int, n_inputs: int, ridge: float) -> "DiagonalRidge":
         """Models that predict 0 everywhere."""
-        return cls(np.zeros((n_rows, n_inputs)), np.full((n_rows, n_inputs), ridge))
+        information = np.full((n_rows, n_inputs), ridge)
+        return cls(np.zeros((n_rows, n_inputs)), information, np.zeros(n_inputs))
 
     def encourage(self, row: int, value: float, rounds: float) -> None:
         """Move the intercept and count the rounds into its information."""
@@ -133,25 +135,24 @@ def ridge_spread(learner: Ridge, x: Floats, row: int) -> float:
     return math.sqrt(max(quadratic_form(learner.inverse, row, x), 0.0))
 
 
-def _correct_at_once(learner: Ridge, x: Floats, row: int, error: float, weight: float) -> None:
+def _gain_at_once(learner: Ridge, x: Floats, row: int, weight: float) -> None:
     inverse = learner.inverse[row]
     ax = np.add.accumulate(inverse * x[:, None], axis=0)[-1] + 0.0
     gain = 1.0 / (1.0 / weight + dot(x, ax)) * ax
     inverse -= gain[:, None] * ax
-    learner.weights[row] += gain * error
-    learner.scratch[:] = ax
+    learner.scratch[:] = gain
 
 
-@implements(correct, Ridge)
-@interpreted_as(_correct_at_once)
-def ridge_correct(learner: Ridge, x: Floats, row: int, error: float, weight: float) -> None:
-    """Sherman-Morrison on the inverse, and the same gain on the weights.
+@implements(gain, Ridge)
+@interpreted_as(_gain_at_once)
+def ridge_gain(learner: Ridge, x: Floats, row: int, weight: float) -> None:
+    """Sherman-Morrison: g = A^-1 x / (1/weight + x' A^-1 x), and A^-1 -= g (A^-1 x)'.
 
-    With g = A^-1 x / (1/weight + x' A^-1 x): A^-1 -= g (A^-1 x)' and w += g·error, so no
-    round ever solves a linear system. Overwrites inverse and weights of this row.
+    No round ever solves a linear system. Overwrites the inverse of this row, and the scratch
+    with g.
     """
     n = x.shape[0]
-    inverse, weights, ax = learner.inverse, learner.weights, learner.scratch
+    inverse, ax = learner.inverse, learner.scratch
     ax[:] = 0.0
     for j in range(n):
         xj = x[j]
@@ -159,10 +160,25 @@ def ridge_correct(learner: Ridge, x: Floats, row: int, error: float, weight: flo
             ax[i] += inverse[row, j, i] * xj
     scale = 1.0 / (1.0 / weight + dot(x, ax))
     for j in range(n):
-        gain = scale * ax[j]
+        step = scale * ax[j]
         for i in range(n):
-            inverse[row, j, i] -= gain * ax[i]
-        weights[row, j] += gain * error
+            inverse[row, j, i] -= step * ax[i]
+    for j in range(n):
+        ax[j] = scale * ax[j]
+
+
+@implements(note_diagonal, Ridge)
+def ridge_diagonal(ridge: Ridge, diagonal: Floats, row: int) -> None:
+    """As it is in the inverse."""
+    for i in range(diagonal.shape[1]):
+        diagonal[row, i] = ridge.inverse[row, i, i]
+
+
+@implements(correct, Ridge, DiagonalRidge)
+def ridge_correct(learner: Ridge, x: Floats, row: int, error: float, weight: float) -> None:
+    """The error times the gain joins the weights of this row."""
+    gain(learner, x, row, weight)
+    add_to_row(learner.weights, row, learner.scratch, error)
 
 
 @implements(spread, DiagonalRidge)
@@ -175,16 +191,20 @@ def diagonal_spread(learner: DiagonalRidge, x: Floats, row: int) -> float:
     return math.sqrt(total)
 
 
-@implements(correct, DiagonalRidge)
-def diagonal_correct(
-    learner: DiagonalRidge, x: Floats, row: int, error: float, weight: float
-) -> None:
+@implements(gain, DiagonalRidge)
+def diagonal_gain(learner: DiagonalRidge, x: Floats, row: int, weight: float) -> None:
     """A step along x / diag(A), cut so that it cannot pass the target; then A grows."""
-    weights, information = learner.weights, learner.information
+    information, step = learner.information, learner.scratch
     reach = 1.0 / weight
     for i in range(x.shape[0]):
         reach += x[i] * x[i] / information[row, i]
-    step = error / reach
     for i in range(x.shape[0]):
-        weights[row, i] += step * x[i] / information[row, i]
+        step[i] = x[i] / information[row, i] / reach
         information[row, i] += weight * x[i] * x[i]
+
+
+@implements(note_diagonal, DiagonalRidge)
+def diagonal_diagonal(ridge: DiagonalRidge, diagonal: Floats, row: int) -> None:
+    """One over each number."""
+    for i in range(diagonal.shape[1]):
+        diagonal[row, i] = 1.0 / ridge.information[row, i]

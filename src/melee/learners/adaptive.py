@@ -1,0 +1,401 @@
+"""A learner that knows its noise: three ridges, of unlike trust in the context, mixed by evidence.
+
+Where rewards are clean labels, hidden units and a weak penalty learn most; where they are mostly
+noise, as clicks are, the same model learns the noise. Nobody can say beforehand which it is, so
+three models of every action learn side by side:
+
+- *wide*: all inputs, hidden units included, under a weak penalty;
+- *plain*: the features alone, under a strong one;
+- *average*: no context, the action's average reward.
+
+Each predicts a round before it learns it; e are the averages of the squared errors so made. The
+models are mixed in proportion to exp(bias - ½·trust·min(n, 400)·log e).
+
+All of them pull towards the average reward r̄ rather than 0. For targets r - r̄ one keeps s = A⁻¹Σx
+beside w = A⁻¹Σx·r: the prediction is x·w + r̄·(1 - x·s), exactly the ridge under the r̄ of the moment,
+though nothing is learned again.
+
+The noise is the root of the mixture's e, and the spread is in units of reward: noise times the
+average of √(x'A⁻¹x). So one width of a confidence bound serves rates of 1 % and clean labels.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from melee.arrays import Amounts, Floats, Positive, Scratch, Within
+from melee.compiled import implements, kernel
+from melee.learners.base import Learner
+from melee.learners.interface import (
+    correct,
+    gain,
+    n_rows,
+    noise,
+    note_diagonal,
+    observe,
+    predict,
+    predict_all,
+    spread,
+    spread_guess,
+)
+from melee.learners.linear import add_to_row, dot, dot_row
+from melee.learners.ridge import MAX_EXACT_FEATURES, DiagonalRidge, Ridge
+from melee.settings import count, number
+
+MAX_EXACT, MAX_WIDENED = 2**22, 2**20
+"""Numbers in the exact models of all actions together; and with hidden units, which teach little
+where each of many actions is seen rarely."""
+WINDOW = 400.0
+"""Rounds after which evidence weighs no more: what was learned first is not all that counts."""
+NEGLIGIBLE = 0.01
+"""A member that would weigh less is left out."""
+DOUBT = 0.25
+"""Variance and squared error, in squares of the rewards' range, assumed before the first round."""
+FADING = 0.2
+"""How fast what was known of a ratio fades."""
+
+PRIOR, NOISE, DEVIATION, LOW, SPAN = 3, 4, 5, 6, 7
+"""Places in `now`, after the weights of the three members."""
+ROUNDS, SUM, SQUARES, LEAST, MOST = 0, 1, 2, 3, 4
+"""Places in `totals`."""
+TRUST, BIAS_PLAIN, BIAS_AVERAGE, PULL = 0, 1, 2, 3
+"""Places in `how`; three numbers for the pull."""
+
+HOW: Floats = np.array([0.5, 0.0, -1.0, 20.0, 0.0, 0.0])
+"""How members are mixed where no policy has learned it: trust; biases of plain and average; and the
+prior mean, low + σ(p₀ + p₁·log ρ + p₂·log K)·(r̄ - low), which is r̄ with these."""
+
+
+class Member(NamedTuple):
+    """One of the three models of every action."""
+
+    ridge: Any
+    toward: Floats  # (rows, D), A⁻¹Σx: where targets of 1 would have led the weights
+    diagonal: Positive  # (rows, D), of the inverse
+    ratio: Amounts  # (rows,) of x'A⁻¹x to what the diagonal says of it, as seen lately
+
+    @classmethod
+    def start(cls, n_rows: int, n_inputs: int, ridge: float, *, exact: bool) -> "Member":
+        """A model that predicts the prior mean everywhere."""
+        kind: type[Ridge] | type[DiagonalRidge] = Ridge if exact else DiagonalRidge
+        shape = (n_rows, n_inputs)
+        diagonal = np.full(shape, 1.0 / ridge)
+        return cls(kind.start(*shape, ridge), np.zeros(shape), diagonal, np.ones(n_rows))
+
+    def encourage(self, row: int, value: float, rounds: float) -> None:
+        """Move the intercept, and have it count as much as rounds that had shown the value."""
+        self.ridge.encourage(row, value, rounds)
+        self.toward[row, -1] = 1.0
+        self.diagonal[row, -1] = 1.0 / (1.0 / self.diagonal[row, -1] + rounds)
+
+
+class Adaptive(NamedTuple):
+    """The three members, how well they have predicted, and what follows from that."""
+
+    wide: Member
+    plain: Member
+    average: Member
+    how: Floats  # (6,)
+    totals: Annotated[Floats, Within((0.0, -1e150, 0.0, -1e150, -1e150))]
+    # (5,) rounds; sum, squares, least and most of the targets
+    errors: Amounts  # (3,) squared errors of the members
+    now: Floats  # (8,) weights of the members, prior mean, noise, deviation, low, span
+    narrow: Scratch  # (features + 1,)
+    one: Floats  # (1,) the context of the average
+
+    @classmethod
+    def start(
+        cls, n_rows: int, n_inputs: int, n_hidden: int, ridge: float, strong: float, *, exact: bool
+    ) -> "Adaptive":
+        """Models that predict the average reward everywhere."""
+        n_plain = n_inputs - n_hidden
+        state = cls(
+            wide=Member.start(n_rows, n_inputs, ridge, exact=exact),
+            plain=Member.start(n_rows, n_plain, strong, exact=exact),
+            average=Member.start(n_rows, 1, 1.0, exact=False),
+            how=HOW.copy(),
+            totals=np.array([0.0, 0.0, 0.0, 1e100, -1e100]),
+            errors=np.zeros(3),
+            now=np.zeros(8),
+            narrow=np.zeros(n_plain),
+            one=np.ones(1),
+        )
+        mix(state)
+        return state
+
+    @property
+    def exact(self) -> bool:
+        """Whether it keeps whole matrices."""
+        return isinstance(self.wide.ridge, Ridge)
+
+    def encourage(self, row: int, value: float, rounds: float) -> None:
+        """All three are encouraged."""
+        for member in (self.wide, self.plain, self.average):
+            member.encourage(row, value, rounds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveLearner(Learner):
+    """Three ridges mixed by evidence, pulled to the average reward, that estimate their noise.
+
+    Parameters
+    ----------
+    ridge, strong
+        Strength of the L2 penalty of the wide and of the plain member.
+    exact
+        Features up to which it is exact; 32 MiB of models is the limit too.
+    """
+
+    name: ClassVar[str] = "adaptive"
+    has_spread: ClassVar[bool] = True
+    alone: ClassVar[bool] = False
+    ridge: float = number(0.2, 0.0, above=True)
+    strong: float = number(6.0, 0.0, above=True)
+    exact: int = count(MAX_EXACT_FEATURES, 0)
+
+    def start(self, n_rows: int, n_inputs: int) -> Adaptive:
+        """Models that predict the average reward everywhere."""
+        return self.start_widened(n_rows, n_inputs, 0)
+
+    def start_widened(self, n_rows: int, n_inputs: int, n_hidden: int) -> Adaptive:
+        """The same where the plain member does not see some of the inputs."""
+        penalties = float(self.ridge), float(self.strong)
+        return Adaptive.start(n_rows, n_inputs, n_hidden, *penalties, exact=True)
+
+    def fits(self, n_rows: int, n_inputs: int) -> bool:
+        """Whether exact models of this size are within the limits of time and memory."""
+        return n_inputs - 1 <= self.exact and n_rows * n_inputs**2 <= MAX_EXACT
+
+    def welcomes_hidden(self, n_rows: int, n_inputs: int) -> bool:
+        """Whether hidden units are worth their time."""
+        return n_inputs - 1 <= self.exact and n_rows * n_inputs**2 <= MAX_WIDENED
+
+    def smaller(self) -> Learner:
+        """The same by diagonals."""
+        return AdaptiveDiagonalLearner(ridge=self.ridge, strong=self.strong)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveDiagonalLearner(Learner):
+    """The same by the diagonals of the information matrices, for many features.
+
+    Parameters
+    ----------
+    ridge, strong
+        Strength of the L2 penalty of the wide and of the plain member.
+    """
+
+    name: ClassVar[str] = "adaptive-diagonal"
+    has_spread: ClassVar[bool] = True
+    alone: ClassVar[bool] = False
+    ridge: float = number(0.2, 0.0, above=True)
+    strong: float = number(6.0, 0.0, above=True)
+
+    def start(self, n_rows: int, n_inputs: int) -> Adaptive:
+        """Models that predict the average reward everywhere."""
+        return self.start_widened(n_rows, n_inputs, 0)
+
+    def start_widened(self, n_rows: int, n_inputs: int, n_hidden: int) -> Adaptive:
+        """The same where the plain member does not see some of the inputs."""
+        penalties = float(self.ridge), float(self.strong)
+        return Adaptive.start(n_rows, n_inputs, n_hidden, *penalties, exact=False)
+
+
+@kernel
+def logistic(z: float) -> float:
+    """1 / (1 + exp(-z))."""
+    return 1.0 / (1.0 + math.exp(-min(max(z, -40.0), 40.0)))
+
+
+@kernel
+def mix(learner: Adaptive) -> None:
+    """Overwrite `now`: weigh the members by their errors, and find the prior mean and the noise."""
+    how, totals, errors, now = learner.how, learner.totals, learner.errors, learner.now
+    n = totals[ROUNDS]
+    low, span = totals[LEAST], totals[MOST] - totals[LEAST]
+    if n == 0.0 and span < 0.0:
+        low = 0.0
+    if span <= 0.0:
+        span = 1.0
+    square = span * span
+    average = totals[SUM] / n if n > 0.0 else low
+    variance = max(totals[SQUARES] / n - average * average, 0.0) if n > 0.0 else 0.0
+    variance += DOUBT * square / (n + 1.0)
+    best = -math.inf
+    for m in range(3):
+        bias = 0.0 if m == 0 else how[BIAS_PLAIN + m - 1]
+        error = (errors[m] / square + 0.2 * DOUBT) / (n + 0.2)
+        now[m] = bias - 0.5 * how[TRUST] * min(n, WINDOW) * math.log(error)
+        best = max(best, now[m])
+    total = 0.0
+    for m in range(3):
+        now[m] = math.exp(now[m] - best)
+        total += now[m]
+    left = 0.0
+    for m in range(3):
+        now[m] = now[m] / total if now[m] >= NEGLIGIBLE * total else 0.0
+        left += now[m]
+    error = 0.0
+    for m in range(3):
+        now[m] /= left
+        error += now[m] * errors[m]
+    error = (error + DOUBT * square) / (n + 1.0)
+    unexplained = math.log(min(error / variance, 2.0))
+    actions = math.log(learner.average.ratio.shape[0])
+    pull = logistic(how[PULL] + how[PULL + 1] * unexplained + how[PULL + 2] * actions)
+    now[PRIOR] = low + pull * (average - low)
+    now[NOISE] = math.sqrt(error)
+    now[DEVIATION] = math.sqrt(variance)
+    now[LOW] = low
+    now[SPAN] = span
+
+
+@kernel
+def narrow(learner: Adaptive, x: Floats) -> None:
+    """Overwrite `narrow` with the features of x, without hidden units, and a 1."""
+    n = learner.narrow.shape[0] - 1
+    for i in range(n):
+        learner.narrow[i] = x[i]
+    learner.narrow[n] = 1.0
+
+
+@kernel
+def member_predict(member: Member, x: Floats, row: int, prior: float) -> float:
+    """x·w + prior·(1 - x·s)."""
+    return dot_row(member.ridge.weights, row, x) + prior * (1.0 - dot_row(member.toward, row, x))
+
+
+@kernel
+def diagonal_form(member: Member, x: Floats, row: int) -> float:
+    """x'Mx for M the diagonal of the inverse."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i] * x[i] * member.diagonal[row, i]
+    return total
+
+
+@kernel
+def member_guess(member: Member, x: Floats, row: int) -> float:
+    """What √(x'A⁻¹x) will be, by the diagonal alone; exactly that for a model without rounds."""
+    return math.sqrt(member.ratio[row] * diagonal_form(member, x, row))
+
+
+@kernel
+def member_observe(
+    member: Member, x: Floats, row: int, target: float, weight: float, prior: float
+) -> float:
+    """Learn a target; the error of the prediction that was made before."""
+    ridge, toward = member.ridge, member.toward
+    by_weights, by_toward = dot_row(ridge.weights, row, x), dot_row(toward, row, x)
+    said = diagonal_form(member, x, row)
+    gain(ridge, x, row, weight)
+    step = ridge.scratch
+    add_to_row(ridge.weights, row, step, target - by_weights)
+    add_to_row(toward, row, step, 1.0 - by_toward)
+    note_diagonal(ridge, member.diagonal, row)
+    reached = dot(x, step)
+    if said > 0.0 and reached < 1.0:
+        ratio = min(reached / ((1.0 - reached) * weight) / said, 10.0)
+        member.ratio[row] += FADING * (ratio - member.ratio[row])
+    return target - (by_weights + prior * (1.0 - by_toward))
+
+
+@implements(n_rows, Adaptive)
+def adaptive_rows(learner: Adaptive) -> int:
+    """As many as any member has."""
+    return int(learner.average.ratio.shape[0])
+
+
+@implements(noise, Adaptive)
+def adaptive_noise(learner: Adaptive) -> float:
+    """The root of the mixture's average squared error."""
+    return float(learner.now[NOISE])
+
+
+@implements(predict, Adaptive)
+def adaptive_predict(learner: Adaptive, x: Floats, row: int) -> float:
+    """The members' predictions by their weights."""
+    now, total = learner.now, 0.0
+    narrow(learner, x)
+    if now[0] > 0.0:
+        total += now[0] * member_predict(learner.wide, x, row, now[PRIOR])
+    if now[1] > 0.0:
+        total += now[1] * member_predict(learner.plain, learner.narrow, row, now[PRIOR])
+    if now[2] > 0.0:
+        total += now[2] * member_predict(learner.average, learner.one, row, now[PRIOR])
+    return total
+
+
+@implements(predict_all, Adaptive)
+def adaptive_predict_all(learner: Adaptive, x: Floats, first: int, out: Floats) -> None:
+    """The same for every row."""
+    now = learner.now
+    narrow(learner, x)
+    for a in range(out.shape[0]):
+        out[a] = 0.0
+    if now[0] > 0.0:
+        for a in range(out.shape[0]):
+            out[a] += now[0] * member_predict(learner.wide, x, first + a, now[PRIOR])
+    if now[1] > 0.0:
+        for a in range(out.shape[0]):
+            said = member_predict(learner.plain, learner.narrow, first + a, now[PRIOR])
+            out[a] += now[1] * said
+    if now[2] > 0.0:
+        for a in range(out.shape[0]):
+            said = member_predict(learner.average, learner.one, first + a, now[PRIOR])
+            out[a] += now[2] * said
+
+
+@implements(spread, Adaptive)
+def adaptive_spread(learner: Adaptive, x: Floats, row: int) -> float:
+    """The noise times the members' √(x'A⁻¹x) by their weights."""
+    now, total = learner.now, 0.0
+    narrow(learner, x)
+    if now[0] > 0.0:
+        total += now[0] * spread(learner.wide.ridge, x, row)
+    if now[1] > 0.0:
+        total += now[1] * spread(learner.plain.ridge, learner.narrow, row)
+    if now[2] > 0.0:
+        total += now[2] * spread(learner.average.ridge, learner.one, row)
+    return now[NOISE] * total
+
+
+@implements(spread_guess, Adaptive)
+def adaptive_spread_guess(learner: Adaptive, x: Floats, row: int) -> float:
+    """The same by diagonals, in O(D)."""
+    now, total = learner.now, 0.0
+    narrow(learner, x)
+    if now[0] > 0.0:
+        total += now[0] * member_guess(learner.wide, x, row)
+    if now[1] > 0.0:
+        total += now[1] * member_guess(learner.plain, learner.narrow, row)
+    if now[2] > 0.0:
+        total += now[2] * member_guess(learner.average, learner.one, row)
+    return now[NOISE] * total
+
+
+@implements(observe, Adaptive)
+def adaptive_observe(learner: Adaptive, x: Floats, row: int, target: float, weight: float) -> None:
+    """Every member learns the target; then they are weighed again."""
+    totals, errors, prior = learner.totals, learner.errors, learner.now[PRIOR]
+    narrow(learner, x)
+    error = member_observe(learner.wide, x, row, target, weight, prior)
+    errors[0] += error * error
+    error = member_observe(learner.plain, learner.narrow, row, target, weight, prior)
+    errors[1] += error * error
+    error = member_observe(learner.average, learner.one, row, target, weight, prior)
+    errors[2] += error * error
+    totals[ROUNDS] += 1.0
+    totals[SUM] += target
+    totals[SQUARES] += target * target
+    totals[LEAST] = min(totals[LEAST], target)
+    totals[MOST] = max(totals[MOST], target)
+    mix(learner)
+
+
+@implements(correct, Adaptive)
+def adaptive_correct(learner: Adaptive, x: Floats, row: int, error: float, weight: float) -> None:
+    """The target is what was predicted and the error."""
+    observe(learner, x, row, predict(learner, x, row) + error, weight)
