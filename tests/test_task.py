@@ -71,8 +71,7 @@ def holding(value, row, column, array):
         (holding(-np.inf, 0, 0, X), R, r"contexts hold -inf at row 0, column 0"),
         (holding(1e200, 1, 1, X), R, r"contexts hold 1e\+200 at row 1, column 1; .*1e100"),
         (X, holding(np.nan, 2, 1, R), r"task t: rewards hold nan at row 2, column 1"),
-        (X, holding(1.5, 0, 0, R), r"rewards run from 0 to 1\.5; scale them into \[0, 1\] first"),
-        (X, holding(-0.1, 0, 0, R), r"rewards run from -0\.1 to 1; scale them"),
+        (X, holding(-1e200, 0, 1, R), r"rewards hold -1e\+200 at row 0, column 1; .*1e100"),
         (X, R[:2], r"contexts have 3 rows and rewards have 2; give one row of rewards per"),
         (X, R[:, :1], r"there is 1 action; a bandit needs at least 2 to choose from"),
         (X[:0], R[:0], r"contexts have shape \(0, 2\); expected two dimensions, at least one row"),
@@ -115,3 +114,36 @@ def test_names_must_be_as_many_as_columns(names, sentence):
 def test_labels_that_cannot_be_played_are_refused(labels, sentence):
     with pytest.raises(InputError, match=sentence):
         Task.from_labels("t", X, labels)
+
+
+def test_rewards_are_any_numbers_unless_a_range_is_given():
+    rewards = [[-3.5, 1e5], [0.0, 2.0], [1.0, 1.0]]
+    task = Task("t", X, rewards)
+    assert task.rewards.tolist() == rewards
+    assert task.reward_range is None
+    ranged = Task("t", X, rewards, reward_range=(-4, 1e5))
+    assert ranged.reward_range == (-4.0, 1e5)
+    assert ranged.content_hash == task.content_hash
+
+
+def test_rewards_of_labels_are_known_to_lie_between_0_and_1():
+    assert Task.from_labels("pets", X, ["dog", "cat", "dog"]).reward_range == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("reward_range", "sentence"),
+    [
+        ((0.0, 0.5), r"rewards run from 0 to 1 and reward_range is \(0, 0\.5\); give a range that"),
+        ((0.5, 1.0), r"rewards run from 0 to 1 and reward_range is \(0\.5, 1\); give a range that"),
+        ((1.0, 0.0), r"reward_range is \(1\.0, 0\.0\); expected the least and the greatest reward"),
+        ((0.0, 0.0), r"reward_range is \(0\.0, 0\.0\); expected the least"),
+        ((0.0, float("inf")), r"reward_range is \(0\.0, inf\); expected the least"),
+        ((0.0, float("nan")), r"reward_range is \(0\.0, nan\); expected the least"),
+        ((0.0,), r"reward_range is \(0\.0,\); expected the least"),
+        (1.0, r"reward_range is 1\.0; expected the least"),
+        ("ab", r"reward_range is 'ab'; expected the least"),
+    ],
+)
+def test_a_range_that_does_not_hold_the_rewards_is_refused(reward_range, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Task("t", X, R, reward_range=reward_range)

@@ -14,7 +14,7 @@ from melee.errors import InputError
 from melee.rows import Rows
 
 LARGEST = 1e100
-"""Contexts beyond this are refused: their squares would overflow."""
+"""Numbers beyond this are refused: their squares would overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,8 @@ class Task:
     contexts
         One row of numbers per round, shape (rows, features).
     rewards
-        The reward of every action in every row, shape (rows, actions), each in [0, 1].
+        The reward of every action in every row, shape (rows, actions): any numbers within ±1e100,
+        more is better.
     feature_names, action_names
         Names of the columns of `contexts` and `rewards`; numbered when left out.
     provenance
@@ -41,6 +42,9 @@ class Task:
     rows
         The rows as they were before they became numbers, which is how an agent meets them (see
         `rehearse`); None where they were not kept.
+    reward_range
+        The least and the greatest reward there can be; None where that is not known. It says
+        nothing new about what is played, so it is no part of the hash.
 
     Examples
     --------
@@ -57,6 +61,7 @@ class Task:
     provenance: str = "given as arrays"
     notes: tuple[str, ...] = field(default=())
     rows: Rows | None = None
+    reward_range: tuple[float, float] | None = None
 
     def __init__(
         self,
@@ -69,15 +74,10 @@ class Task:
         provenance: str = "given as arrays",
         notes: Sequence[str] = (),
         rows: Rows | None = None,
+        reward_range: tuple[float, float] | None = None,
     ) -> None:
         x = _matrix(name, "contexts", contexts)
         r = _matrix(name, "rewards", rewards)
-        if np.abs(x).max() > LARGEST:
-            row, column = (int(i) for i in np.argwhere(np.abs(x) > LARGEST)[0])
-            raise InputError(
-                f"task {name}: contexts hold {x[row, column]:g} at row {row}, column {column}; "
-                "expected numbers within ±1e100: rescale the column"
-            )
         if x.shape[0] != r.shape[0]:
             raise InputError(
                 f"task {name}: contexts have {x.shape[0]} rows and rewards have {r.shape[0]}; "
@@ -88,11 +88,7 @@ class Task:
                 f"task {name}: there is {r.shape[1]} action; "
                 "a bandit needs at least 2 to choose from"
             )
-        if r.min() < 0.0 or r.max() > 1.0:
-            raise InputError(
-                f"task {name}: rewards run from {r.min():g} to {r.max():g}; "
-                "scale them into [0, 1] first"
-            )
+        reward_range = _range(name, reward_range, r)
         if rows is not None and len(rows) != x.shape[0]:
             raise InputError(
                 f"task {name}: there are {len(rows)} rows for {x.shape[0]} contexts; give one each"
@@ -108,7 +104,7 @@ class Task:
                     f"task {name}: {len(names)} {what} for {expected} columns; give one each"
                 )
         x.flags.writeable = r.flags.writeable = False
-        values = (name, x, r, columns, actions, provenance, tuple(notes), rows)
+        values = (name, x, r, columns, actions, provenance, tuple(notes), rows, reward_range)
         for attribute, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, attribute, value)
 
@@ -135,6 +131,7 @@ class Task:
         rewards = np.zeros((index.size, classes.size))
         rewards[np.arange(index.size), index.reshape(-1)] = 1.0
         rest.setdefault("action_names", tuple(str(c) for c in classes))
+        rest.setdefault("reward_range", (0.0, 1.0))
         return cls(name, contexts, rewards, **rest)
 
     @property
@@ -206,4 +203,31 @@ def _matrix(name: str, what: str, given: npt.ArrayLike) -> Floats:
             f"task {name}: {what} hold {matrix[row, column]} at row {row}, column {column}; "
             "fill or drop missing values first"
         )
+    if np.abs(matrix).max() > LARGEST:
+        row, column = (int(i) for i in np.argwhere(np.abs(matrix) > LARGEST)[0])
+        raise InputError(
+            f"task {name}: {what} hold {matrix[row, column]:g} at row {row}, column {column}; "
+            "expected numbers within ±1e100: rescale the column"
+        )
     return matrix
+
+
+def _range(name: str, given: Any, rewards: Floats) -> tuple[float, float] | None:
+    """The range of rewards as two floats, or a refusal of one that these do not lie within."""
+    if given is None:
+        return None
+    try:
+        low, high = (float(end) for end in given)
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if not -LARGEST <= low < high <= LARGEST:
+        raise InputError(
+            f"task {name}: reward_range is {given!r}; expected the least and the greatest reward "
+            "there can be, such as (0.0, 1.0), or None where that is not known"
+        )
+    if rewards.min() < low or rewards.max() > high:
+        raise InputError(
+            f"task {name}: rewards run from {rewards.min():g} to {rewards.max():g} and "
+            f"reward_range is ({low:g}, {high:g}); give a range that holds them, or leave it out"
+        )
+    return low, high
