@@ -147,3 +147,63 @@ def test_rewards_of_labels_are_known_to_lie_between_0_and_1():
 def test_a_range_that_does_not_hold_the_rewards_is_refused(reward_range, sentence):
     with pytest.raises(InputError, match=sentence):
         Task("t", X, R, reward_range=reward_range)
+
+
+FULL = {
+    "expected": R / 2,
+    "ordered": True,
+    "open": np.array([[True, True], [False, True], [True, False]]),
+    "delays": np.array([0, 5, 1]),
+}
+
+
+def test_what_is_known_of_made_tasks_is_kept_in_arrays_that_cannot_be_written_to():
+    task = Task("t", X, R, **FULL)
+    assert task.expected.dtype == np.float64
+    assert task.open.dtype == np.bool_
+    assert task.delays.dtype == np.int64
+    for name in ("expected", "open", "delays"):
+        assert (getattr(task, name) == FULL[name]).all()
+        assert getattr(Task("t", X, R), name) is None
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(task, name)[0] = 1
+    assert task.ordered is True
+    assert Task("t", X, R).ordered is False
+
+
+def test_what_is_known_of_made_tasks_enters_the_hash_where_it_is_given():
+    plain = Task("t", X, R).content_hash
+    hashes = {Task("t", X, R, **{name: value}).content_hash for name, value in FULL.items()}
+    assert len(hashes | {plain}) == 5
+    assert Task("t", X, R, ordered=False, open=None).content_hash == plain
+    assert Task("t", X, R, delays=[0, 5, 2]).content_hash not in hashes
+    assert Task("t", X, R, expected=R / 4).content_hash not in hashes
+    assert Task("t", X, R, open=np.ones((3, 2), int)).content_hash not in hashes | {plain}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"expected": R[:2]}, r"expected rewards have shape \(2, 2\) and rewards have \(3, 2\)"),
+        ({"expected": R.T}, r"expected rewards have shape \(2, 3\) and rewards have \(3, 2\)"),
+        ({"expected": holding(np.nan, 2, 1, R)}, r"expected rewards hold nan at row 2, column 1"),
+        ({"ordered": 1}, r"ordered is 1; expected True or False"),
+        ({"open": R[:2] > 0}, r"open has shape \(2, 2\) and holds bool; .*, shape \(3, 2\)"),
+        ({"open": R}, r"open has shape \(3, 2\) and holds float64; expected True or False"),
+        ({"open": 2 * np.ones((3, 2), int)}, r"open has shape .* holds int64; expected True or"),
+        ({"open": R > 0}, r"no action is open in row 2; leave such rows out, or open one"),
+        ({"delays": [0, 1]}, r"delays have shape \(2,\) .* for each of the 3 rows"),
+        (
+            {"delays": [0.0, 1.0, 2.0]},
+            r"delays have shape \(3,\) and hold float64; expected a whole",
+        ),
+        ({"delays": [0, -1, 2]}, r"the delay of row 1 is -1; expected a whole number of rounds"),
+        ({"delays": np.array([0, 1, 2**63], np.uint64)}, r"the delay of row 2 is 922337203685"),
+        ({"delays": [[0], [1, 2], 3]}, r"delays have shape \(\) and hold object; expected a whole"),
+        ({"open": [[True], [True, False], []]}, r"open has shape \(\) and holds object; expected"),
+        ({"delays": 3}, r"delays have shape \(\)"),
+    ],
+)
+def test_what_does_not_fit_the_rewards_is_refused(given, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Task("t", X, R, **given)
