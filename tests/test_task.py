@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -149,7 +151,7 @@ def test_a_range_that_does_not_hold_the_rewards_is_refused(reward_range, sentenc
         Task("t", X, R, reward_range=reward_range)
 
 
-FULL = {
+FULL: dict[str, Any] = {
     "expected": R / 2,
     "ordered": True,
     "open": np.array([[True, True], [False, True], [True, False]]),
@@ -159,10 +161,8 @@ FULL = {
 
 def test_what_is_known_of_made_tasks_is_kept_in_arrays_that_cannot_be_written_to():
     task = Task("t", X, R, **FULL)
-    assert task.expected.dtype == np.float64
-    assert task.open.dtype == np.bool_
-    assert task.delays.dtype == np.int64
-    for name in ("expected", "open", "delays"):
+    for name, kind in {"expected": np.float64, "open": np.bool_, "delays": np.int64}.items():
+        assert getattr(task, name).dtype == kind
         assert (getattr(task, name) == FULL[name]).all()
         assert getattr(Task("t", X, R), name) is None
         with pytest.raises(ValueError, match="read-only"):
