@@ -53,6 +53,14 @@ def test_the_order_is_shuffled_and_depends_on_the_seed_and_the_content(hard_task
     assert (np.diff(first.order) < 0).any()
 
 
+def test_rows_of_an_ordered_task_keep_their_order(hard_task):
+    ordered = Task("t", hard_task.contexts, hard_task.rewards, ordered=True)
+    for seed in (3, 4):
+        prepared = prepare(ordered, seed=seed, max_rounds=50)
+        assert_array_equal(prepared.labelled, np.arange(30))
+        assert_array_equal(prepared.order, np.arange(30, 80))
+
+
 def test_max_rounds_stops_early_and_changes_nothing_else(hard_task):
     whole, part = prepare(hard_task), prepare(hard_task, max_rounds=50)
     assert part.n_rounds == 50

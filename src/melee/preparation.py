@@ -64,12 +64,14 @@ def prepare(
 ) -> Prepared:
     """Set rows aside, choose scaling and learning rate by them, and shuffle the rest.
 
+    The rows of a task that is `ordered` keep their order, and its first ones are labelled.
+
     Parameters
     ----------
     task
         What will be played.
     seed
-        Decides which rows are labelled and the order of the others.
+        Decides which rows are labelled and the order of the others, unless the task is ordered.
     n_labelled
         How many labelled rows; with 0 nothing is chosen and features stay as they are.
     max_rounds
@@ -96,7 +98,10 @@ def prepare(
             f"dataset {task.name}: {n_labelled} rows are reserved for calibration but it has only "
             f"{task.n_rows}; use a larger dataset or lower n_labelled"
         )
-    order = generator(seed, "order", task.number).permutation(task.n_rows)
+    if task.ordered:
+        order = np.arange(task.n_rows)
+    else:
+        order = generator(seed, "order", task.number).permutation(task.n_rows)
     labelled, rounds = order[:n_labelled], order[n_labelled:][:max_rounds]
     if n_labelled == 0:
         identity = Scaling.identity(task.n_features)

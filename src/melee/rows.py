@@ -29,6 +29,8 @@ class Rows(Sequence[dict[str, float | str | None]]):
     ----------
     columns
         By name, all of one length: numbers with NaN where they are missing, or texts.
+    n_rows
+        How many rows there are where there is no column to tell.
 
     Examples
     --------
@@ -38,8 +40,9 @@ class Rows(Sequence[dict[str, float | str | None]]):
     ({'age': 31.0, 'colour': 'red'}, {'age': None, 'colour': None})
     """
 
-    def __init__(self, columns: Mapping[str, Floats | Texts]) -> None:
+    def __init__(self, columns: Mapping[str, Floats | Texts], *, n_rows: int = 0) -> None:
         self.columns = dict(columns)
+        self.n_rows = n_rows
 
     @classmethod
     def of_numbers(cls, names: Sequence[str], matrix: Floats) -> "Rows":
@@ -49,7 +52,7 @@ class Rows(Sequence[dict[str, float | str | None]]):
     def __len__(self) -> int:
         for column in self.columns.values():
             return len(column.codes if isinstance(column, Texts) else column)
-        return 0
+        return self.n_rows
 
     def __getitem__(self, row: int) -> dict[str, float | str | None]:  # type: ignore[override]
         values: dict[str, float | str | None] = {}
@@ -70,7 +73,8 @@ class Rows(Sequence[dict[str, float | str | None]]):
                 if isinstance(column, Texts)
                 else column[chosen]
                 for name, column in self.columns.items()
-            }
+            },
+            n_rows=int(chosen.sum()),
         )
 
     @cached_property

@@ -9,20 +9,22 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from melee.arrays import Floats
+from melee.arrays import Floats, Ints
 from melee.errors import InputError
 from melee.rows import Rows
 
 LARGEST = 1e100
-"""Contexts beyond this are refused: their squares would overflow."""
+"""Numbers beyond this are refused: their squares would overflow."""
+MAX_DELAY = 2**62
+"""Sums of a delay and a round fit into 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
     """A fully labelled problem on which a bandit can be simulated.
 
-    Rows are in the order of their source; the loop shuffles them. Arrays are copied to float64
-    once and cannot be written to afterwards.
+    Rows are in the order of their source; the loop shuffles them, unless they are `ordered`. Arrays
+    are copied once and cannot be written to afterwards.
 
     Parameters
     ----------
@@ -31,7 +33,8 @@ class Task:
     contexts
         One row of numbers per round, shape (rows, features).
     rewards
-        The reward of every action in every row, shape (rows, actions), each in [0, 1].
+        The reward of every action in every row, shape (rows, actions): any numbers within ±1e100,
+        more is better.
     feature_names, action_names
         Names of the columns of `contexts` and `rewards`; numbered when left out.
     provenance
@@ -41,6 +44,20 @@ class Task:
     rows
         The rows as they were before they became numbers, which is how an agent meets them (see
         `rehearse`); None where they were not kept.
+    reward_range
+        The least and the greatest reward there can be; None where that is not known. It says
+        nothing new about what is played, so it is no part of the hash.
+    expected
+        The true expected reward of every action in every row, shape (rows, actions), which only
+        made tasks know; runs then have a `share`. None where that is not known.
+    ordered
+        Whether rows have to be played in their order, because what they show changes in time.
+    open
+        Which actions can be chosen in every row, shape (rows, actions), at least one in each; None
+        where all can.
+    delays
+        How many rounds after its own the reward of a row is known, shape (rows,); None where it is
+        known at once. Tasks with `open` or `delays` are played by `rehearse`.
 
     Examples
     --------
@@ -57,6 +74,11 @@ class Task:
     provenance: str = "given as arrays"
     notes: tuple[str, ...] = field(default=())
     rows: Rows | None = None
+    reward_range: tuple[float, float] | None = None
+    expected: Floats | None = None
+    ordered: bool = False
+    open: npt.NDArray[np.bool_] | None = None
+    delays: Ints | None = None
 
     def __init__(
         self,
@@ -69,15 +91,14 @@ class Task:
         provenance: str = "given as arrays",
         notes: Sequence[str] = (),
         rows: Rows | None = None,
+        reward_range: tuple[float, float] | None = None,
+        expected: npt.ArrayLike | None = None,
+        ordered: bool = False,
+        open: npt.ArrayLike | None = None,
+        delays: npt.ArrayLike | None = None,
     ) -> None:
         x = _matrix(name, "contexts", contexts)
         r = _matrix(name, "rewards", rewards)
-        if np.abs(x).max() > LARGEST:
-            row, column = (int(i) for i in np.argwhere(np.abs(x) > LARGEST)[0])
-            raise InputError(
-                f"task {name}: contexts hold {x[row, column]:g} at row {row}, column {column}; "
-                "expected numbers within ±1e100: rescale the column"
-            )
         if x.shape[0] != r.shape[0]:
             raise InputError(
                 f"task {name}: contexts have {x.shape[0]} rows and rewards have {r.shape[0]}; "
@@ -88,27 +109,34 @@ class Task:
                 f"task {name}: there is {r.shape[1]} action; "
                 "a bandit needs at least 2 to choose from"
             )
-        if r.min() < 0.0 or r.max() > 1.0:
+        reward_range = _range(name, reward_range, r)
+        means = None if expected is None else _matrix(name, "expected rewards", expected)
+        if means is not None and means.shape != r.shape:
             raise InputError(
-                f"task {name}: rewards run from {r.min():g} to {r.max():g}; "
-                "scale them into [0, 1] first"
+                f"task {name}: expected rewards have shape {means.shape} and rewards have "
+                f"{r.shape}; give the expected reward of every action in every row"
             )
+        if not isinstance(ordered, bool | np.bool_):
+            raise InputError(f"task {name}: ordered is {ordered!r}; expected True or False")
+        can = None if open is None else _open(name, open, r.shape)
+        late = None if delays is None else _delays(name, delays, r.shape[0])
         if rows is not None and len(rows) != x.shape[0]:
             raise InputError(
                 f"task {name}: there are {len(rows)} rows for {x.shape[0]} contexts; give one each"
             )
         columns = tuple(feature_names) or tuple(f"x{i}" for i in range(x.shape[1]))
         actions = tuple(action_names) or tuple(str(a) for a in range(r.shape[1]))
-        for what, names, expected in [
+        for what, names, n in [
             ("feature_names", columns, x.shape[1]),
             ("action_names", actions, r.shape[1]),
         ]:
-            if len(names) != expected:
-                raise InputError(
-                    f"task {name}: {len(names)} {what} for {expected} columns; give one each"
-                )
-        x.flags.writeable = r.flags.writeable = False
-        values = (name, x, r, columns, actions, provenance, tuple(notes), rows)
+            if len(names) != n:
+                raise InputError(f"task {name}: {len(names)} {what} for {n} columns; give one each")
+        for array in (x, r, means, can, late):
+            if array is not None:
+                array.flags.writeable = False
+        described = (columns, actions, provenance, tuple(notes), rows, reward_range)
+        values = (name, x, r, *described, means, bool(ordered), can, late)
         for attribute, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, attribute, value)
 
@@ -135,6 +163,7 @@ class Task:
         rewards = np.zeros((index.size, classes.size))
         rewards[np.arange(index.size), index.reshape(-1)] = 1.0
         rest.setdefault("action_names", tuple(str(c) for c in classes))
+        rest.setdefault("reward_range", (0.0, 1.0))
         return cls(name, contexts, rewards, **rest)
 
     @property
@@ -154,11 +183,21 @@ class Task:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of what is played: shapes and bytes of contexts and rewards, not the names."""
+        """SHA-256 of what is played: shapes and bytes of arrays, and the order; not the names.
+
+        What was not given leaves no trace in it.
+        """
         digest = hashlib.sha256()
         for array in (self.contexts, self.rewards):
             digest.update(repr(array.shape).encode())
             digest.update(np.ascontiguousarray(array, dtype="<f8").data)
+        for name, kind in (("expected", "<f8"), ("open", "?"), ("delays", "<i8")):
+            given = getattr(self, name)
+            if given is not None:
+                digest.update(name.encode())
+                digest.update(np.ascontiguousarray(given, dtype=kind).data)
+        if self.ordered:
+            digest.update(b"ordered")
         return digest.hexdigest()
 
     def named_rows(self) -> Rows:
@@ -206,4 +245,73 @@ def _matrix(name: str, what: str, given: npt.ArrayLike) -> Floats:
             f"task {name}: {what} hold {matrix[row, column]} at row {row}, column {column}; "
             "fill or drop missing values first"
         )
+    if np.abs(matrix).max() > LARGEST:
+        row, column = (int(i) for i in np.argwhere(np.abs(matrix) > LARGEST)[0])
+        raise InputError(
+            f"task {name}: {what} hold {matrix[row, column]:g} at row {row}, column {column}; "
+            "expected numbers within ±1e100: rescale the column"
+        )
     return matrix
+
+
+def _range(name: str, given: Any, rewards: Floats) -> tuple[float, float] | None:
+    """The range of rewards as two floats, or a refusal of one that these do not lie within."""
+    if given is None:
+        return None
+    try:
+        low, high = (float(end) for end in given)
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if not -LARGEST <= low < high <= LARGEST:
+        raise InputError(
+            f"task {name}: reward_range is {given!r}; expected the least and the greatest reward "
+            "there can be, such as (0.0, 1.0), or None where that is not known"
+        )
+    if rewards.min() < low or rewards.max() > high:
+        raise InputError(
+            f"task {name}: rewards run from {rewards.min():g} to {rewards.max():g} and "
+            f"reward_range is ({low:g}, {high:g}); give a range that holds them, or leave it out"
+        )
+    return low, high
+
+
+def _array(given: npt.ArrayLike) -> npt.NDArray[Any]:
+    """A copy as an array, whatever was given: what is none holds objects."""
+    try:
+        return np.array(given)
+    except ValueError:
+        return np.array(None)
+
+
+def _open(name: str, given: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    """A private copy of which actions are open, or a refusal that says where it is wrong."""
+    mask = _array(given)
+    if mask.shape != shape or mask.dtype.kind not in "bui" or not np.isin(mask, (0, 1)).all():
+        raise InputError(
+            f"task {name}: open has shape {mask.shape} and holds {mask.dtype}; expected True or "
+            f"False for every action in every row, shape {shape}"
+        )
+    closed = ~mask.astype(bool).any(axis=1)
+    if closed.any():
+        raise InputError(
+            f"task {name}: no action is open in row {int(np.argmax(closed))}; "
+            "leave such rows out, or open one"
+        )
+    return np.ascontiguousarray(mask, dtype=bool)
+
+
+def _delays(name: str, given: npt.ArrayLike, n_rows: int) -> Ints:
+    """A private copy of the delays, or a refusal that says where they are wrong."""
+    delays = _array(given)
+    if delays.shape != (n_rows,) or delays.dtype.kind not in "ui":
+        raise InputError(
+            f"task {name}: delays have shape {delays.shape} and hold {delays.dtype}; "
+            f"expected a whole number of rounds for each of the {n_rows} rows"
+        )
+    if delays.min() < 0 or delays.max() > MAX_DELAY:
+        row = int(np.argmax((delays < 0) | (delays > MAX_DELAY)))
+        raise InputError(
+            f"task {name}: the delay of row {row} is {delays[row]}; expected a whole number of "
+            "rounds, 0 or more"
+        )
+    return np.ascontiguousarray(delays, dtype=np.int64)

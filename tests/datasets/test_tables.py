@@ -239,7 +239,7 @@ def test_reward_columns_are_taken_as_they_are(tmp_path):
 @pytest.mark.parametrize(
     ("text", "error", "sentence"),
     [
-        ("x,reward:a,reward:b\n1,2,0\n2,0,1\n", InputError, r"rewards run from 0 to 2; scale"),
+        ("x,reward:a,reward:b\n1,2e200,0\n2,0,1\n", InputError, r"rewards hold 2e\+200 at row 0"),
         (
             "x,reward:a,reward:b\n1,,0\n2,0,1\n",
             DataError,

@@ -39,8 +39,8 @@ def lifelike(*, seed: int = 0, n_rows: int | None = None) -> Task:
     from melee.rng import check_seed, generator  # here, because it compiles
 
     rng = generator(check_seed(seed), "lifelike")
-    n_actions = 2 if rng.random() < 0.35 else round(_log_uniform(rng, 2.5, 22.0))
-    drawn_rows = round(_log_uniform(rng, 150.0 + 15.0 * n_actions, 4000.0))
+    n_actions = 2 if rng.random() < 0.35 else round(log_uniform(rng, 2.5, 22.0))
+    drawn_rows = round(log_uniform(rng, 150.0 + 15.0 * n_actions, 4000.0))
     n = drawn_rows if n_rows is None else whole_number("n_rows", n_rows, 2)
     kind = str(rng.choice(KINDS, p=(0.7, 0.1, 0.1, 0.1)))
     payment = str(rng.choice(PAYMENTS, p=(0.82, 0.09, 0.09)))
@@ -57,14 +57,15 @@ def lifelike(*, seed: int = 0, n_rows: int | None = None) -> Task:
     )
 
 
-def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
+def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
+    """A number whose logarithm is uniform."""
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
 def _behind(rng: np.random.Generator, kind: str, n: int, n_actions: int) -> tuple[Floats, Floats]:
     """Latent points (n, q), each direction of unit size, and the actions' scores (n, K)."""
     q = int(rng.integers(2, 17))
-    priors = rng.dirichlet(np.full(n_actions, _log_uniform(rng, 1.0, 30.0)))
+    priors = rng.dirichlet(np.full(n_actions, log_uniform(rng, 1.0, 30.0)))
     if kind == "clusters":
         return _clusters(rng, n, q, priors)
     points = rng.normal(size=(n, q))
@@ -79,9 +80,9 @@ def _behind(rng: np.random.Generator, kind: str, n: int, n_actions: int) -> tupl
         )
         scores = hidden @ rng.normal(size=(width, n_actions))
     else:
-        scores = rng.normal(size=(64, n_actions))[_leaves(rng, points)]
+        scores = rng.normal(size=(64, n_actions))[leaves(rng, points)]
     scores = scores / (scores.std() + 1e-9) + rng.uniform(0.0, 0.7) * np.log(priors)
-    softness = _log_uniform(rng, 0.02, 0.3)
+    softness = log_uniform(rng, 0.02, 0.3)
     return points, scores / softness
 
 
@@ -92,7 +93,7 @@ def _clusters(rng: np.random.Generator, n: int, q: int, priors: Floats) -> tuple
     share = np.concatenate(
         [p * rng.dirichlet(np.full(k, 3.0)) for p, k in zip(priors, per_class, strict=True)]
     )
-    apart = _log_uniform(rng, 1.0, 4.0) * len(priors) ** 0.4
+    apart = log_uniform(rng, 1.0, 4.0) * len(priors) ** 0.4
     centres = apart * rng.normal(size=(len(owner), q))
     shapes = np.exp(0.4 * rng.normal(size=(len(owner), q)))
     member = rng.choice(len(owner), size=n, p=share / share.sum())
@@ -103,7 +104,7 @@ def _clusters(rng: np.random.Generator, n: int, q: int, priors: Floats) -> tuple
     return points / np.sqrt(1.0 + apart**2), scores
 
 
-def _leaves(rng: np.random.Generator, points: Floats) -> Ints:
+def leaves(rng: np.random.Generator, points: Floats) -> Ints:
     """The leaf, 0 to 63 at most, in which a random decision tree of depth 2 to 6 puts points."""
     leaf = np.zeros(len(points), np.int64)
     rows = np.arange(len(points))
@@ -123,25 +124,25 @@ def _paid(rng: np.random.Generator, payment: str, scores: Floats) -> Floats:
         label = np.where(rng.random(n) < wrong, rng.permutation(label), label)
         return np.eye(k)[label]
     ranked = scores - scores.mean(axis=1, keepdims=True)
-    chance = 1.0 / (1.0 + np.exp(-_log_uniform(rng, 0.5, 3.0) * ranked / (ranked.std() + 1e-9)))
+    chance = 1.0 / (1.0 + np.exp(-log_uniform(rng, 0.5, 3.0) * ranked / (ranked.std() + 1e-9)))
     if payment == "graded":
         low = rng.uniform(0.0, 0.5)
         noisy = chance + rng.uniform(0.0, 0.3) * rng.normal(size=scores.shape)
         return np.asarray(low + (rng.uniform(low, 1.0) - low) * np.clip(noisy, 0.0, 1.0))
-    rate = _log_uniform(rng, 0.1, 1.0)
+    rate = log_uniform(rng, 0.1, 1.0)
     return np.asarray(rng.random(scores.shape) < rate * chance, dtype=np.float64)
 
 
 def _seen(rng: np.random.Generator, latent: Floats) -> Floats:
     """The columns of the table."""
     q = latent.shape[1]
-    d = round(_log_uniform(rng, 3.0, 60.0))
+    d = round(log_uniform(rng, 3.0, 60.0))
     loadings = rng.normal(size=(q, d)) * (rng.random((q, d)) < rng.uniform(0.15, 0.8))
     if rng.random() < 0.3:
         loadings[:, rng.random(d) < rng.uniform(0.0, 0.6)] = 0.0  # irrelevant columns
     columns = latent @ loadings
     columns /= columns.std(axis=0) + 1e-9
-    columns += _log_uniform(rng, 0.03, 0.6) * rng.normal(size=columns.shape)
+    columns += log_uniform(rng, 0.03, 0.6) * rng.normal(size=columns.shape)
     if rng.random() < 0.5:
         return columns
     done = [part for j in range(d) for part in _disguised(rng, columns[:, j])]

@@ -82,7 +82,7 @@ def read_rewards(
     drop: Sequence[str] = (),
     keep_rows: bool = False,
 ) -> Task:
-    r"""A file that gives the reward of every action in every row, each in [0, 1].
+    r"""A file that gives the reward of every action in every row.
 
     Columns that begin with the prefix are the actions (the rest of the column's name is the
     action's); all others are the context. For a single label per row see `read_table`.
