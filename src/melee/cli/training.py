@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from melee.arrays import Floats
     from melee.benchmark.mapping import Mapper
 
-PAPER_ONLY = ("rows", "features", "rollout", "every", "beta", "tasks_per_round")
-MELEE_ONLY = ("family", "policy", "iterations", "generations")
+PAPER_ONLY = ("horizon", "rows", "features", "rollout", "every", "beta", "tasks_per_round")
+MELEE_ONLY = ("family", "policy", "generations")
 
 
 @app.command()
@@ -28,17 +28,18 @@ def train(
         typer.Option(min=1, help="Synthetic tasks: in all (paper), of a generation (melee)."),
     ] = None,
     horizon: Annotated[
-        int | None, typer.Option(min=0, help="Rounds that a roll-out by the policy looks ahead.")
+        int | None,
+        typer.Option(min=0, help="paper: rounds that a roll-out by the policy looks ahead."),
     ] = None,
     family: Annotated[
         str | None,
-        typer.Option(help="melee: lifelike, or package.module:function from a seed to a Task."),
+        typer.Option(
+            help="melee: both, lifelike, production, or package.module:function from a seed to a "
+            "Task."
+        ),
     ] = None,
     policy: Annotated[
         str | None, typer.Option(help="melee: fine-tune this policy, a name or a directory.")
-    ] = None,
-    iterations: Annotated[
-        int | None, typer.Option(min=0, help="melee: iterations of imitation.")
     ] = None,
     generations: Annotated[
         int | None, typer.Option(min=0, help="melee: generations of evolution.")
@@ -138,44 +139,44 @@ def _train_melee(
     from melee.meta.train_melee import MeleeTraining, train_melee
 
     sys.path.insert(0, str(Path.cwd()))  # where a user's --family is likely to be
-    names = {"tasks": "n_tasks", "iterations": "n_iterations", "generations": "n_generations"}
-    same = ("horizon", "family", "policy", "seed")
+    names = {"tasks": "n_tasks", "generations": "n_generations"}
+    same = ("family", "policy", "seed")
     training = MeleeTraining(**_renamed(given, {**names, **{name: name for name in same}}))
-    progress.update(step, total=training.n_steps, description="start")
+    progress.update(step, total=training.n_generations, description="start")
 
     def show(done: Any) -> None:
         last = done.judged[-1]
         progress.update(
             step,
-            completed=done.n_steps,
-            description=f"{last.stage}, validation return {last.validation:.4f}",
+            completed=done.evolution.generation,
+            description=f"validation share {last.validation:.4f}",
         )
 
     trained = train_melee(training, out_dir, on_step=show, apply=apply)
 
     def finish() -> None:
         table = Table(title="Policies on the way", title_justify="left")
-        for column in ("stage", "step", "validation return"):
-            table.add_column(column, justify="left" if column == "stage" else "right")
+        for column in ("generation", "validation share"):
+            table.add_column(column, justify="right")
         for one in trained.judged:
             mark = " (returned)" if one is trained.best else ""
-            table.add_row(one.stage, str(one.step), f"{one.validation:.4f}{mark}")
+            table.add_row(str(one.generation), f"{one.validation:.4f}{mark}")
         out.print(table)
-        _curve("step", np.array([one.validation for one in trained.judged]))
-        best = trained.best
-        _play_it(f"{best.stage}, step {best.step} of {training.n_steps}", "melee", out_dir)
+        _curve("generation", np.array([one.validation for one in trained.judged]))
+        best = trained.best.generation
+        _play_it(f"generation {best} of {training.n_generations}", "melee", out_dir)
 
     return finish
 
 
 def _curve(unit: str, returns: "Floats") -> None:
-    """The validation returns as a line of text."""
+    """The validation results as a line of text."""
     from melee import figures
 
     span = float(returns.max() - returns.min()) or 1.0
     line = figures.sparkline((returns - returns.min()) / span)
     out.print(
-        f"validation return by {unit}, {returns.min():.4f} to {returns.max():.4f}: {line}",
+        f"validation by {unit}, {returns.min():.4f} to {returns.max():.4f}: {line}",
         highlight=False,
     )
 

@@ -57,9 +57,7 @@ def widened(problem: Problem, n_hidden: int) -> Problem:
             widen(units, x, wide[i])
         labelled = (wide, labelled[1])
     n_features = problem.n_features + n_hidden
-    return dataclasses.replace(
-        problem, n_features=n_features, labelled=labelled, n_hidden=n_hidden
-    )
+    return dataclasses.replace(problem, n_features=n_features, labelled=labelled, n_hidden=n_hidden)
 
 
 def unlabelled(problem: Problem) -> Problem:

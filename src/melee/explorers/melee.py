@@ -1,81 +1,119 @@
 """MELEE: optimism whose size, action by action and round by round, was learned.
 
-score_a = mean_a + exp(g(ψ_a))·spread_a over a ridge with hidden units; the highest score is played.
-Mean and spread are the ridge's. g is a small network, one for all actions, trained on synthetic
-tasks by imitation and then by evolution (`melee.meta`); it starts as the rule of `gated-ucb`. Its
-inputs ψ_a mean the same on every task, whatever its features, number of actions and reward scale:
+score_a = mean_a + size_a·spread_a, and the highest score is played. Mean and spread are those of a
+learner that knows its noise (`melee.learners.adaptive`). The size is a mixture of two rules,
 
-- shared by all actions: the rounds so far, the number of actions and of inputs, the model's squared
-  error on what it predicted before seeing it, the average reward, the best mean m*, the average of
-  reward minus prediction, the recent average reward;
-- of the action: its mean, how often it was played, its gap to m*, its spread, its spread beside the
-  predicted action's, its average reward, whether it is the predicted one.
+    size_a = gate·exp(bold·ψ_a) + (1 - gate)·exp(careful·ψ_a),    gate = σ(g·ψ),
 
-Renaming actions renames the choice, and their number is free. No labelled row is needed.
+in units of the rewards' range, with the spread in units of the noise. The *bold* rule starts as that
+of `gated-ucb`, for rewards that can be predicted: explore while nothing good is known, then stop.
+The *careful* one starts as one standard deviation of the noise, for rewards that are mostly luck. The
+gate starts by how much of the variance is explained. All weights, and how the learner mixes its
+members, were trained on synthetic tasks of both kinds (`melee.meta`).
 
-A guard watches over g. Inputs are held within the range met in training; where one is far outside
-(by more than the range is wide) the rule that training started from takes over for the round. And
-the rounds in which another than the predicted action was played are compared with what the
-predicted one was expected to earn: when that comes to more than a budget c·√(K·t), the predicted
-action is played until the budget has grown again.
+The inputs ψ_a mean the same on every task, whatever its features, number of actions, and unit of
+reward:
+
+- shared by all actions: how far the best mean is from the highest reward seen; the noise and the
+  deviation of rewards in units of their range; the unexplained share of their variance; the rounds
+  so far, the number of actions and of inputs, the average reward;
+- of the action: how far its mean is behind the best, its spread, how often it was played.
+
+Renaming actions renames the choice, and their number is free. No labelled row is needed. Where
+there are many actions, spreads are guessed in O(D) first, and only the highest scores are
+computed in full.
+
+A guard watches over the policy. Inputs are held within the range met in training; where one is far
+outside (by more than the range is wide) a bonus of one standard deviation takes over for the round.
+And the rounds in which another than the predicted action was played are compared with what the
+predicted one was expected to earn: when that comes to more than a budget c·deviation·√(K·t), the
+predicted action is played until the budget has grown again.
 """
 
 import dataclasses
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from melee import artefact
-from melee.arrays import Amounts, Floats, Scratch, Within, Words
+from melee.arrays import Amounts, Floats, Scratch, Words
 from melee.compiled import implements, kernel
 from melee.distributions import greedy, largest, mix_uniform
-from melee.errors import DataError
-from melee.explorers.base import Problem, RidgeExplorer
+from melee.errors import DataError, InputError
+from melee.explorers.base import Problem, RidgeExplorer, learner_choice
 from melee.explorers.interface import distribution, learn
-from melee.learners.interface import predict_all, spread
+from melee.learners.adaptive import (
+    DEVIATION,
+    HOW,
+    LOW,
+    NOISE,
+    ROUNDS,
+    SPAN,
+    SUM,
+    AdaptiveDiagonalLearner,
+    AdaptiveLearner,
+    logistic,
+    mix,
+)
+from melee.learners.interface import predict_all, spread, spread_guess
 from melee.policy_optimizers import fit
 from melee.settings import count, flag, number, text
 
-SHARED = ("one", "rounds", "actions", "inputs", "error", "reward", "best", "bias", "recent")
-PER_ACTION = ("mean", "plays", "gap", "spread", "relative spread", "average", "predicted")
+SHARED = (
+    "one",
+    "best",
+    "noise",
+    "deviation",
+    "unexplained",
+    "rounds",
+    "actions",
+    "average",
+    "inputs",
+)
+PER_ACTION = ("gap", "spread", "plays")
 SCHEMA = (*SHARED, *PER_ACTION)
-"""The inputs of the network, in the order of its weights."""
+"""The inputs of the policy, in the order of its weights."""
 N_SHARED, N_INPUTS = len(SHARED), len(SCHEMA)
 
-SCALE, POWER = 1.2, 4.0
-RULE: Floats = np.array(
-    [{"one": math.log(SCALE), "best": 4.0 * POWER}.get(name, 0.0) for name in SCHEMA]
-)
-"""Linear weights that give nearly the rule of gated-ucb: 1.2·(1.02 - m*)⁴.
-
-The input `best` is log(1.02 - m*)/4.
-"""
-
-RECENT = 0.05
-"""How fast the recent average forgets."""
+LOWEST, HIGHEST = -12.0, 4.0
+"""Limits of the exponents: from no bonus at all to fifty times the range."""
+IN_FULL = 4
+"""How many of the highest scores are computed in full, at least."""
 CAREFUL = 10.0
 """Rounds before the guard trusts what it knows of the predicted actions' rewards."""
 
 
-class Network(NamedTuple):
-    """g, and the range of its inputs in training."""
+class Policy(NamedTuple):
+    """The weights of the policy, and the range of its inputs in training."""
 
-    linear: Floats  # (inputs,)
-    inner: Floats  # (units, inputs)
-    outer: Floats  # (units,)
+    how: Floats  # (6,) how the learner mixes its members and where they pull to
+    gate: Floats  # (shared inputs,)
+    bold: Floats  # (inputs,)
+    careful: Floats  # (inputs,)
     low: Floats  # (inputs,)
     high: Floats  # (inputs,)
 
     @classmethod
-    def rule(cls, n_units: int = 0) -> "Network":
-        """The network that training starts from, of any width: the rule of gated-ucb."""
+    def rule(cls) -> "Policy":
+        """The policy that training starts from."""
         everything = np.full(N_INPUTS, 1e6)
+        how = HOW.copy()
+        how[3] = 2.0
         return cls(
-            RULE.copy(), np.zeros((n_units, N_INPUTS)), np.zeros(n_units), -everything, everything
+            how=how,
+            gate=_weights(SHARED, one=-1.0, unexplained=-1.5),
+            bold=_weights(SCHEMA, one=math.log(1.2), best=8.0),
+            careful=_weights(SCHEMA, noise=2.0),
+            low=-everything,
+            high=everything,
         )
+
+
+def _weights(names: tuple[str, ...], **values: float) -> Floats:
+    return np.array([values.get(name, 0.0) for name in names])
 
 
 class Guard(NamedTuple):
@@ -89,28 +127,27 @@ class Guard(NamedTuple):
 
 
 class MeleeState(NamedTuple):
-    """The ridge, the network, the statistics of the history, and the guard."""
+    """The learner, the policy, the statistics of the history, and the guard."""
 
     polopt: Any
-    network: Network
+    policy: Policy
     guard: Guard
     mu: float
-    totals: Annotated[Floats, Within((0.0, 0.0, 0.0, -1e150, 0.0))]
-    # (5,) rounds, squared errors, rewards, errors, recent average reward
     plays: Amounts  # (K,)
-    sums: Amounts  # (K,) of rewards
     features: Scratch  # (K, inputs) of the latest context
     means: Scratch  # (K,)
     spreads: Scratch  # (K,)
-    within: Scratch  # (units,) what all actions share of the hidden layer
+    common: Scratch  # (3,) the gate, and what all actions share of the two exponents
 
 
 @dataclass(frozen=True, kw_only=True)
 class Melee(RidgeExplorer):
-    """Explore by a policy that learned how, for any number of actions, without labels or tuning.
+    """Explore by a policy that learned how, for any number of actions, any reward, without tuning.
 
     Parameters
     ----------
+    learner
+        `adaptive` (exact where that is feasible, else by diagonals) or `adaptive-diagonal`.
     policy
         `melee`, which comes with the package, or the directory of a trained one.
     guard
@@ -120,41 +157,49 @@ class Melee(RidgeExplorer):
     """
 
     name: ClassVar[str] = "melee"
+    learner: str = learner_choice("adaptive", spread=True)
     ridge: float = number(0.2, 0.0, above=True)
     exact: int = count(500, 0)
-    hidden: int = count(48, 0, 1024)
+    hidden: int = count(32, 0, 1024)
     rescale: bool = flag(True)
     policy: str = text("melee")
     guard: bool = flag(True)
     mu: float = number(0.0, 0.0, 1.0)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.model(), AdaptiveLearner | AdaptiveDiagonalLearner):
+            raise InputError(
+                f"melee: its policy needs a learner that estimates its noise, and {self.learner} "
+                "does not; use adaptive or adaptive-diagonal"
+            )
+
     def start(self, problem: Problem) -> MeleeState:
-        """A fresh ridge under the network of the trained policy."""
-        policy = load_policy(self.policy)
-        return self.start_with(policy.network, problem, policy.budget)
+        """A fresh learner under the trained policy."""
+        trained = load_policy(self.policy)
+        return self.start_with(trained.policy, problem, trained.budget)
 
     @property
     def identity(self) -> str:
         """The settings, and the checksum of the policy's weights."""
         return f"{self.spec}#{load_policy(self.policy).sha256}"
 
-    def start_with(
-        self, network: Network, problem: Problem, budget: float = math.inf
-    ) -> MeleeState:
-        """The same under a given network, as training needs it."""
+    def start_with(self, policy: Policy, problem: Problem, budget: float = math.inf) -> MeleeState:
+        """The same under a given policy, as training needs it."""
         k = problem.n_actions
+        polopt = self.new_optimizer(problem)
+        polopt.learner.how[:] = policy.how
+        mix(polopt.learner)
         return MeleeState(
-            polopt=self.new_optimizer(problem),
-            network=network,
+            polopt=polopt,
+            policy=policy,
             guard=Guard(bool(self.guard), float(budget), np.zeros(3), -np.ones(1), np.zeros(3)),
             mu=float(self.mu),
-            totals=np.array([0.0, 0.25, 0.5, 0.0, 0.5]),
             plays=np.zeros(k),
-            sums=np.zeros(k),
             features=np.ones((k, N_INPUTS)),
             means=np.zeros(k),
             spreads=np.zeros(k),
-            within=np.zeros(len(network.outer)),
+            common=np.zeros(3),
         )
 
     def with_floor(self, floor: float) -> tuple["Melee", float]:
@@ -186,36 +231,34 @@ def own_state(state: Any) -> MeleeState:
     return state
 
 
-class MeleePolicy(NamedTuple):
+class Trained(NamedTuple):
     """A trained policy as the explorer uses it."""
 
-    network: Network
+    policy: Policy
     budget: float
     sha256: str
 
 
 @lru_cache(maxsize=32)
-def _load(path: str, modified: int) -> MeleePolicy:
-    any_width = {"inner": (-1, N_INPUTS), "outer": (-1,)}
-    ranges = dict.fromkeys(("linear", "low", "high"), (N_INPUTS,))
-    policy = artefact.load(
-        path, kind="melee", schema=SCHEMA, shapes={**any_width, **ranges, "budget": (1,)}
+def _load(path: str, modified: int) -> Trained:
+    shapes = {"how": HOW.shape, "gate": (N_SHARED,)}
+    every = dict.fromkeys(("bold", "careful", "low", "high"), (N_INPUTS,))
+    kept = artefact.load(
+        path, kind="melee", schema=SCHEMA, shapes={**shapes, **every, "budget": (1,)}
     )
-    arrays = policy.arrays
-    network = Network(*(np.ascontiguousarray(arrays[name]) for name in Network._fields))
+    arrays = kept.arrays
+    policy = Policy(*(np.ascontiguousarray(arrays[name]) for name in Policy._fields))
     budget = float(arrays["budget"][0])
-    if len(network.inner) != len(network.outer):
-        raise DataError(f"{path}: its network does not fit together; train the policy again")
-    if (network.low > network.high).any() or budget <= 0.0:
+    if (policy.low > policy.high).any() or budget <= 0.0:
         raise DataError(f"{path}: its range is empty or its budget not positive; train it again")
-    inputs = policy.reference.get("features", np.zeros(0))
-    if inputs.ndim != 2 or inputs.shape[1] != N_INPUTS or "scores" not in policy.reference:
+    inputs = kept.reference.get("features", np.zeros(0))
+    if inputs.ndim != 2 or inputs.shape[1] != N_INPUTS or "scores" not in kept.reference:
         raise DataError(f"{path}: its reference decisions are missing; copy the policy again")
-    artefact.check_reference(policy, exponents(network, inputs), path)
-    return MeleePolicy(network, budget, policy.sha256)
+    artefact.check_reference(kept, sizes(policy, inputs), path)
+    return Trained(policy, budget, kept.sha256)
 
 
-def load_policy(name: str) -> MeleePolicy:
+def load_policy(name: str) -> Trained:
     """A policy by its name or directory; read once as long as it is unchanged."""
     path = artefact.locate(name)
     manifest = path / artefact.MANIFEST
@@ -223,114 +266,145 @@ def load_policy(name: str) -> MeleePolicy:
     return _load(str(path), modified)
 
 
-def exponents(network: Network, features: Floats) -> Floats:
-    """The network's outputs for many inputs (n, N_INPUTS), outside of any loop."""
-    held = np.clip(features, network.low, network.high)
-    hidden = np.tanh(held @ network.inner.T)
-    return np.clip(held @ network.linear + hidden @ network.outer, LOWEST, HIGHEST)
-
-
-LOWEST, HIGHEST = -12.0, 4.0
-"""Limits of the exponent: from no bonus at all to fifty times the spread."""
+def sizes(policy: Policy, features: Floats) -> Floats:
+    """The logarithms of the sizes for many inputs (n, N_INPUTS), outside of any loop."""
+    held = np.clip(features, policy.low, policy.high)
+    gate = 1.0 / (1.0 + np.exp(-held[:, :N_SHARED] @ policy.gate))
+    bold, careful = (
+        np.exp(np.clip(held @ weights, LOWEST, HIGHEST))
+        for weights in (policy.bold, policy.careful)
+    )
+    return np.asarray(np.log(gate * bold + (1.0 - gate) * careful))
 
 
 @kernel
 def describe(state: MeleeState, x: Floats) -> None:
-    """Overwrite means, spreads and the features of every action for this context."""
-    learner, features = state.polopt.learner, state.features
-    means, spreads, totals = state.means, state.spreads, state.totals
-    n_actions = means.shape[0]
-    predict_all(learner, x, 0, means)
-    best, widest = means[0], 0.0
-    for a in range(n_actions):
-        spreads[a] = max(spread(learner, x, a), 1e-9)
-        if means[a] > best or (means[a] == best and spreads[a] > widest):
-            best, widest = means[a], spreads[a]
-    n = totals[0] + 1.0
-    average = totals[2] / n
-    rounds, actions = math.log(n) / 8.0, math.log(n_actions) / 3.0
-    inputs, error = math.log(x.shape[0]) / 4.0, math.log(totals[1] / n) / 3.0
-    best_mean = math.log(1.02 - min(max(best, 0.0), 1.0)) / 4.0
-    bias = 4.0 * totals[3] / (n + 4.0)
-    beside = math.log(widest)
-    for a in range(n_actions):
-        row = features[a]
-        row[0] = 1.0
-        row[1] = rounds
-        row[2] = actions
-        row[3] = inputs
-        row[4] = error
-        row[5] = average
-        row[6] = best_mean
-        row[7] = bias
-        row[8] = totals[4]
-        row[9] = math.log(1.02 - min(max(means[a], 0.0), 1.0)) / 4.0
-        row[10] = math.log(1.0 + state.plays[a]) / 6.0
-        row[11] = min(best - means[a], 1.5)
-        size = math.log(spreads[a])
-        row[12] = size / 2.0
-        row[13] = size - beside
-        row[14] = (state.sums[a] + average) / (state.plays[a] + 1.0)
-        row[15] = 1.0 if means[a] == best else 0.0
+    """Overwrite the means, and what all actions share of the features, for this context."""
+    learner, shared = state.polopt.learner, state.features[0]
+    predict_all(learner, x, 0, state.means)
+    best = largest(state.means)
+    now, totals = learner.now, learner.totals
+    low, span, n = now[LOW], now[SPAN], totals[ROUNDS]
+    average = (totals[SUM] / n - low) / span if n > 0.0 else 0.5
+    shared[0] = 1.0
+    shared[1] = math.log(1.02 - min(max((best - low) / span, 0.0), 1.0)) / 2.0
+    shared[2] = math.log(now[NOISE] / span) / 2.0
+    shared[3] = math.log(now[DEVIATION] / span) / 2.0
+    shared[4] = 2.0 * math.log(min(now[NOISE] / now[DEVIATION], 1.5))
+    shared[5] = math.log(n + 1.0) / 8.0
+    shared[6] = math.log(state.means.shape[0]) / 3.0
+    shared[7] = average
+    shared[8] = math.log(x.shape[0]) / 4.0
 
 
 @kernel
-def hold(network: Network, features: Floats) -> bool:
-    """Hold features within their range in training; False if one is far outside of it."""
+def describe_action(state: MeleeState, a: int, best: float) -> None:
+    """Overwrite the features that are the action's own, by its mean and its spread."""
+    now, row = state.polopt.learner.now, state.features[a]
+    n_actions, rounds = state.means.shape[0], state.polopt.learner.totals[ROUNDS]
+    row[N_SHARED] = min((best - state.means[a]) / now[NOISE], 5.0) / 2.0
+    row[N_SHARED + 1] = math.log(max(state.spreads[a] / now[NOISE], 1e-9)) / 2.0
+    often = (state.plays[a] + 1.0) * n_actions / (rounds + n_actions)
+    row[N_SHARED + 2] = math.log(often) / 3.0
+
+
+@kernel
+def strange(policy: Policy, value: float, j: int) -> bool:
+    """Whether a feature is farther outside of its range in training than that is wide."""
+    low, high = policy.low[j], policy.high[j]
+    width = high - low
+    return bool(value < low - width or value > high + width)
+
+
+@kernel
+def held(policy: Policy, value: float, j: int) -> float:
+    """A feature within its range in training."""
+    return min(max(value, policy.low[j]), policy.high[j])
+
+
+@kernel
+def weigh_shared(state: MeleeState) -> bool:
+    """Overwrite `common` with what all actions share; False if they are far from familiar."""
+    policy, shared, common = state.policy, state.features[0], state.common
+    gate = bold = careful = 0.0
     familiar = True
-    for a in range(features.shape[0]):
-        for j in range(N_SHARED if a > 0 else 0, N_INPUTS):
-            low, high = network.low[j], network.high[j]
-            width = high - low
-            value = features[a, j]
-            if value < low - width or value > high + width:
-                familiar = False
-    for a in range(features.shape[0]):
-        for j in range(N_INPUTS):
-            features[a, j] = min(max(features[a, j], network.low[j]), network.high[j])
+    for j in range(N_SHARED):
+        familiar = familiar and not strange(policy, shared[j], j)
+        value = held(policy, shared[j], j)
+        gate += policy.gate[j] * value
+        bold += policy.bold[j] * value
+        careful += policy.careful[j] * value
+    common[0] = logistic(gate)
+    common[1] = bold
+    common[2] = careful
     return familiar
 
 
 @kernel
-def exponent(network: Network, within: Floats, features: Floats, a: int) -> float:
-    """g(ψ_a), with what all actions share of its hidden layer already in `within`."""
-    total = 0.0
-    for j in range(N_INPUTS):
-        total += network.linear[j] * features[a, j]
-    for unit in range(within.shape[0]):
-        value = within[unit]
-        for j in range(N_SHARED, N_INPUTS):
-            value += network.inner[unit, j] * features[a, j]
-        total += network.outer[unit] * math.tanh(value)
-    return min(max(total, LOWEST), HIGHEST)
+def bonus(state: MeleeState, a: int) -> float:
+    """What the spread of an action is worth, in units of reward."""
+    policy, row, common = state.policy, state.features[a], state.common
+    bold, careful = common[1], common[2]
+    for j in range(N_SHARED, N_INPUTS):
+        value = held(policy, row[j], j)
+        bold += policy.bold[j] * value
+        careful += policy.careful[j] * value
+    size = common[0] * math.exp(min(max(bold, LOWEST), HIGHEST))
+    size += (1.0 - common[0]) * math.exp(min(max(careful, LOWEST), HIGHEST))
+    now = state.polopt.learner.now
+    return float(size * now[SPAN] * state.spreads[a] / now[NOISE])
+
+
+@kernel
+def score(state: MeleeState, a: int, best: float, familiar: bool) -> float:
+    """Mean and bonus by the spread that is known of the action, guessed or in full."""
+    describe_action(state, a, best)
+    if familiar:
+        return float(state.means[a] + bonus(state, a))
+    return float(state.means[a] + state.spreads[a])
+
+
+@kernel
+def among_highest(scores: Floats, n: int) -> float:
+    """The n-th of the different scores from above, or the lowest if there are fewer."""
+    edge = math.inf
+    for _ in range(n):
+        below = -math.inf
+        for a in range(scores.shape[0]):
+            if below < scores[a] < edge:
+                below = scores[a]
+        if below == -math.inf:
+            return edge
+        edge = below
+    return edge
 
 
 @implements(distribution, MeleeState)
 def melee_distribution(state: MeleeState, x: Floats, t: int, rng: Words, pmf: Floats) -> None:
     """All mass on the highest score, but for what the guard and μ say."""
-    network, guard, features, within = state.network, state.guard, state.features, state.within
+    learner, guard, n_actions = state.polopt.learner, state.guard, pmf.shape[0]
     describe(state, x)
-    n_actions = pmf.shape[0]
-    gate = SCALE * math.exp(4.0 * POWER * features[0, 6])
-    familiar = hold(network, features)
-    allowed = guard.budget * math.sqrt(n_actions * (state.totals[0] + 1.0))
+    best = largest(state.means)
+    familiar = weigh_shared(state) or not guard.awake
+    rounds = learner.totals[ROUNDS] + 1.0
+    allowed = guard.budget * learner.now[DEVIATION] * math.sqrt(n_actions * rounds)
     guard.latest[0] = 0.0
     if guard.awake and guard.seen[0] > allowed:
         guard.latest[0] = 2.0
         for a in range(n_actions):
             pmf[a] = state.means[a]
-    elif guard.awake and not familiar:
-        guard.latest[0] = 1.0
-        for a in range(n_actions):
-            pmf[a] = state.means[a] + gate * state.spreads[a]
     else:
-        for unit in range(within.shape[0]):
-            within[unit] = 0.0
-            for j in range(N_SHARED):
-                within[unit] += network.inner[unit, j] * features[0, j]
+        guard.latest[0] = 0.0 if familiar else 1.0
         for a in range(n_actions):
-            size = math.exp(exponent(network, within, features, a))
-            pmf[a] = state.means[a] + size * state.spreads[a]
+            state.spreads[a] = spread_guess(learner, x, a)
+            pmf[a] = score(state, a, best, familiar)
+        edge = among_highest(pmf, IN_FULL)
+        for a in range(n_actions):
+            if pmf[a] < edge:
+                pmf[a] = -math.inf
+            elif state.plays[a] > 0.0:  # the guess for others is no guess
+                state.spreads[a] = spread(learner, x, a)
+                pmf[a] = score(state, a, best, familiar)
     greedy(pmf)
     mix_uniform(pmf, state.mu)
 
@@ -339,16 +413,17 @@ def melee_distribution(state: MeleeState, x: Floats, t: int, rng: Words, pmf: Fl
 def melee_learn(
     state: MeleeState, x: Floats, t: int, rng: Words, action: int, reward: float, p: float
 ) -> None:
-    """Note how well the round had been predicted, then fit the ridge to it."""
-    learner, totals, seen = state.polopt.learner, state.totals, state.guard.seen
+    """Note how well the round had been predicted, then learn it."""
+    learner, seen = state.polopt.learner, state.guard.seen
     predict_all(learner, x, 0, state.means)
     predicted, best = state.means[action], largest(state.means)
-    best_within = min(max(best, 0.0), 1.0)
+    low, high = learner.now[LOW], learner.now[LOW] + learner.now[SPAN]
+    best_within = min(max(best, low), high)
     # What μ draws is not the policy's doing: its own choices have more than 1.5·μ/K.
     own = p * state.plays.shape[0] > 1.5 * state.mu
     if predicted < best and own:
         expected = best_within + seen[2] / (seen[1] + CAREFUL)
-        seen[0] += min(max(expected, 0.0), 1.0) - reward
+        seen[0] += min(max(expected, low), high) - reward
     elif predicted == best:
         seen[1] += 1.0
         seen[2] += reward - best_within
@@ -358,12 +433,5 @@ def melee_learn(
         fallbacks[1] += 1.0 if latest[0] == 1.0 else 0.0
         fallbacks[2] += 1.0 if latest[0] == 2.0 else 0.0
         latest[0] = -1.0
-    error = reward - predicted
-    totals[0] += 1.0
-    totals[1] += error * error
-    totals[2] += reward
-    totals[3] += error
-    totals[4] += RECENT * (reward - totals[4])
     state.plays[action] += 1.0
-    state.sums[action] += reward
     fit(state.polopt, x, 0, state.plays.shape[0], action, reward, p, 1.0)
