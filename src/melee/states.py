@@ -39,23 +39,28 @@ def in_one_block(state: Any) -> tuple[Any, Bytes]:
     arrays = arrays_of(state)
     if not all(one.flags.c_contiguous for one in arrays):
         raise ValueError("a state's arrays must be contiguous to lie in one block")
-    whole = [one for one in arrays if not any(_lies_in(one, other) for other in arrays)]
+    # By address, the larger first where two begin together: what holds others comes before them.
+    holders: dict[int, tuple[int, int]] = {}
+    held_from = held_to = -1
+    for begin, minus in sorted({(one.ctypes.data, -one.nbytes) for one in arrays}):
+        if begin - minus > held_to:
+            held_from, held_to = begin, begin - minus
+        holders.setdefault(begin, (held_from, held_to - held_from))
     starts: dict[int, int] = {}
     size = 0
-    for one in whole:
-        starts[one.ctypes.data] = size
-        size += -(-one.nbytes // _ALIGNMENT) * _ALIGNMENT
+    for one in arrays:
+        begin, length = holders[one.ctypes.data]
+        if begin not in starts:
+            starts[begin] = size
+            size += -(-length // _ALIGNMENT) * _ALIGNMENT
     raw = np.zeros(size + _ALIGNMENT, np.uint8)
     first = -raw.ctypes.data % _ALIGNMENT
     block = raw[first : first + size]
 
-    def start_of(part: npt.NDArray[Any]) -> int:
-        holder = next((one for one in whole if _lies_in(part, one)), part)
-        return starts[holder.ctypes.data] + part.ctypes.data - holder.ctypes.data
-
     def moved(part: Any) -> Any:
         if isinstance(part, np.ndarray):
-            start = start_of(part)
+            holder, _ = holders[part.ctypes.data]
+            start = starts[holder] + part.ctypes.data - holder
             place = block[start : start + part.nbytes].view(part.dtype).reshape(part.shape)
             place[...] = part
             return place
@@ -64,12 +69,6 @@ def in_one_block(state: Any) -> tuple[Any, Bytes]:
         return part
 
     return moved(state), block
-
-
-def _lies_in(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
-    """Whether an array is part of the memory of a larger one."""
-    begin = one.ctypes.data - other.ctypes.data
-    return one.nbytes < other.nbytes and 0 <= begin <= other.nbytes - one.nbytes
 
 
 def copy_state(state: Any) -> Any:
