@@ -9,6 +9,7 @@ from melee.compiled import programs
 from melee.errors import InputError, UnknownNameError
 from melee.loop import simulate
 from melee.preparation import prepare
+from melee.task import Task
 from tests.tasks import arrays_of, copies_of
 
 SPECS = ["epsilon-greedy:epsilon=0.3", "linucb", "cover"]
@@ -246,3 +247,22 @@ def test_what_is_no_task_is_refused(task):
     for use in (prepare, lambda t: simulate(t, "uniform")):
         with pytest.raises(InputError, match=r"task is .*; expected a Task"):
             use(task)
+
+
+def test_runs_on_tasks_that_know_expected_rewards_have_a_share():
+    rng = np.random.default_rng(0)
+    rates = rng.random((400, 3))
+    rewards = (rng.random((400, 3)) < rates).astype(float)
+    task = Task("t", rng.normal(size=(400, 2)), rewards, expected=rates)
+    run = simulate(task, "uniform", seed=1, max_rounds=300)
+    rows = run.prepared.order[:300]
+    played = rates[rows, run.actions].mean()
+    uniform, best = rates[rows].mean(), rates[rows].max(axis=1).mean()
+    assert run.expected_reward == pytest.approx(played)
+    assert run.share == pytest.approx((played - uniform) / (best - uniform))
+    plain = simulate(Task("t", task.contexts, rewards), "uniform")
+    assert plain.expected_reward is None
+    assert plain.share is None
+    equal = simulate(Task("t", task.contexts, rewards, expected=0.0 * rates), "uniform")
+    assert equal.expected_reward == 0.0
+    assert equal.share is None

@@ -100,10 +100,106 @@ def test_a_rehearsal_has_the_rounds_of_a_simulation():
     assert rehearsed.prepared is prepared
 
 
+def an_agent(actions, task, seed=0):
+    own = int(generator(seed, "rehearsal", task.number).integers(2**63))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MeleeWarning)
+        return Agent(actions, "linucb", seed=own, floor=0.0)
+
+
+def coming_and_going(**rest):
+    """Four actions: always there, closed in turns, there from row 80, and there until row 120."""
+    rng = np.random.default_rng(5)
+    can = np.ones((200, 4), bool)
+    can[::2, 1] = False
+    can[:80, 2] = False
+    can[120:, 3] = False
+    can[31, 1] = True
+    contexts, rewards = rng.normal(size=(200, 2)), rng.random((200, 4))
+    return Task("t", contexts, rewards, expected=rewards, open=can, ordered=True, **rest)
+
+
+def test_actions_join_leave_and_are_closed_as_the_task_says():
+    task = coming_and_going()
+    run = rehearse(task, "linucb")
+    agent, rows = an_agent([0, 3], task), task.named_rows()
+    for i in range(170):
+        row = 30 + i
+        if row == 31:
+            agent.add_actions([1])
+        if row == 80:
+            agent.add_actions([2])
+        if row == 120:
+            agent.remove_actions([3])
+        offered = [a for a in agent.actions_ if row % 2 or a != 1]
+        some = offered if len(offered) < len(agent.actions_) else None
+        decision = agent.act(rows[row], actions=some)
+        agent.learn(decision, task.rewards[row, decision.action])
+        assert (run.actions[i], run.probabilities[i]) == (decision.action, decision.probability)
+    assert task.open is not None
+    assert task.open[30 + np.arange(170), run.actions].all()
+    assert run.share is not None
+    assert run.share < 1.0
+
+
+def test_a_late_reward_is_learned_as_many_rounds_later():
+    rng = np.random.default_rng(6)
+    delays = rng.integers(0, 40, size=150)
+    task = Task("t", rng.normal(size=(150, 2)), rng.random((150, 2)), delays=delays)
+    prepared = prepare(task, seed=1)
+    run = rehearse(prepared, "linucb", seed=1)
+    agent, rows = an_agent([0, 1], task, 1), task.named_rows()
+    waiting = []
+    for i, row in enumerate(prepared.order):
+        decision = agent.act(rows[row])
+        assert (run.actions[i], run.probabilities[i]) == (decision.action, decision.probability)
+        waiting.append((i + delays[row], decision.id, task.rewards[row, decision.action]))
+        for due, id, reward in waiting:
+            if due == i:
+                agent.learn(id, reward)
+
+
+def test_rewards_that_come_after_the_end_are_never_learned():
+    plain = rectangles(150, seed=1)
+    task = Task("t", plain.contexts, plain.rewards, delays=np.full(150, 2**61))
+    assert (rehearse(task, "linucb").probabilities == 0.5).all()
+
+
+def test_more_decisions_may_wait_than_an_agent_has_room_for(monkeypatch):
+    monkeypatch.setattr("melee.rehearsal.MAX_PENDING", 10)
+    plain = rectangles(150, seed=1)
+    task = Task("t", plain.contexts, plain.rewards, delays=np.full(150, 50))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # an agent that gives decisions up says so
+        rehearse(task, "linucb")
+
+
+@pytest.mark.parametrize(
+    "given", [{"open": np.ones((200, 2), bool)}, {"delays": np.zeros(200, int)}]
+)
+def test_a_simulation_refuses_what_only_an_agent_can_live_through(given):
+    plain = rectangles(200, seed=1)
+    task = Task("t", plain.contexts, plain.rewards, **given)
+    with pytest.raises(InputError, match=r"task t: .* rewards come late.*; use melee\.rehearse"):
+        simulate(task, "uniform")
+    with pytest.raises(InputError, match="use melee"):
+        simulate(prepare(task), "uniform")
+    assert len(rehearse(task, "uniform").rewards) == 170
+
+
+def test_rows_without_anything_are_met_as_empty_contexts():
+    rewards = np.random.default_rng(0).random((100, 3))
+    task = Task("t", np.zeros((100, 1)), rewards, rows=Rows({}, n_rows=100))
+    assert list(task.named_rows())[:2] == [{}, {}]
+    assert len(rehearse(task, "linucb").rewards) == 70
+    assert len(task.rows.where(np.arange(100) < 7)) == 7  # type: ignore[union-attr]
+
+
 def test_a_shorter_rehearsal_is_the_start_of_a_longer_one():
     task = rectangles(120, seed=1)
-    run, longer = (rehearse(task, "linucb", max_rounds=n) for n in (30, None))
-    assert_array_equal(run.actions, longer.actions[:30])
+    for played in (task, coming_and_going()):
+        run, longer = (rehearse(played, "linucb", max_rounds=n) for n in (30, None))
+        assert_array_equal(run.actions, longer.actions[:30])
 
 
 def test_seeds_and_datasets_have_luck_of_their_own():

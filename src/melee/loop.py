@@ -5,6 +5,7 @@ their caller has some, through `act_rows` and `learn_rows`. All go through the s
 same order with the same random numbers, so they make the same decisions.
 """
 
+import math
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,12 +16,13 @@ import numpy as np
 from melee.arrays import Floats, Ints, Words
 from melee.compiled import kernel, machine_code, prefetch_row
 from melee.distributions import mix_uniform, sample
-from melee.errors import whole_number
+from melee.errors import InputError, whole_number
 from melee.explorers import Explorer, Problem, parse
 from melee.explorers.interface import distribution, learn, reveal
 from melee.preparation import Prepared, prepare
 from melee.rng import ACT, LEARN, check_seed, start_round, stream, uniform
 from melee.scaling import Scaling, scale_row, usable
+from melee.shares import share
 from melee.task import Task
 
 
@@ -58,6 +60,27 @@ class Run:
     def curve(self) -> Floats:
         """The learning curve: the mean reward up to each round."""
         return np.cumsum(self.rewards) / np.arange(1, len(self.rewards) + 1)
+
+    @cached_property
+    def expected_reward(self) -> float | None:
+        """The mean of the expected rewards of what was played: without luck; None if unknown."""
+        expected = self.prepared.task.expected
+        if expected is None:
+            return None
+        return float(expected[self.prepared.order[: len(self.actions)], self.actions].mean())
+
+    @cached_property
+    def share(self) -> float | None:
+        """The share of the way from uniform choice to the best one, by expected rewards.
+
+        None where these are not known, or where no action is better than another.
+        """
+        task, rows = self.prepared.task, self.prepared.order[: len(self.actions)]
+        if task.expected is None:
+            return None
+        can = None if task.open is None else task.open[rows]
+        found = share(task.expected[rows], self.actions, can)
+        return None if math.isnan(found) else found
 
 
 AHEAD = 8
@@ -262,7 +285,8 @@ def simulate(
     ----------
     task
         A task, which is prepared with `seed` first; or a prepared one, so that several
-        explorers play the same rows in the same order.
+        explorers play the same rows in the same order. Tasks whose actions come and go, or whose
+        rewards come late, are for `rehearse`.
     explorer
         An explorer or its SPEC string.
     seed
@@ -282,6 +306,11 @@ def simulate(
     if max_rounds is not None:
         max_rounds = whole_number("max_rounds", max_rounds, 1)
     prepared = task if isinstance(task, Prepared) else prepare(task, seed=seed)
+    if prepared.task.live:
+        raise InputError(
+            f"task {prepared.task.name}: its actions come and go, or its rewards come late, and a "
+            "simulation plays every row with all actions and at once; use melee.rehearse"
+        )
     order = prepared.order[:max_rounds]
     state = chosen.begin(problem_of(prepared, len(order)))
     rng = stream(seed, "exploration", prepared.task.number)

@@ -4,6 +4,9 @@
 rows gave everyone a scaling and a learning rate. An agent has none of that. It meets one row after
 the other, as names and values, and finds levels, gaps and scales on the way. A rehearsal plays the
 same rows in the same order through an `Agent`, so the two mean rewards tell what that costs.
+
+An agent can also live through what no table of numbers shows: actions that come and go, and rewards
+that come late.
 """
 
 import time
@@ -12,13 +15,18 @@ import warnings
 import numpy as np
 
 from melee.agent import Agent, compile_now
+from melee.arrays import Ints
 from melee.compiled import programs
 from melee.errors import MeleeError, MeleeWarning, whole_number
 from melee.explorers import Explorer, Problem, parse
 from melee.loop import Run
 from melee.preparation import Prepared, prepare
 from melee.rng import check_seed, generator
+from melee.shares import Mask
 from melee.task import Task
+
+MAX_PENDING = 100_000
+"""Decisions that may wait for their rewards, unless more have to."""
 
 
 def rehearse(
@@ -33,7 +41,9 @@ def rehearse(
 
     The agent starts from nothing and is not shown the labelled rows; they are left out all the
     same, so that rounds are those of `simulate`. Each round is decided, rewarded and learned
-    before the next.
+    before the next, unless the task says that its rewards come late. Of actions that come and go,
+    those that can be chosen are offered; one joins before the first round in which it can be
+    chosen, and leaves after the last.
 
     Parameters
     ----------
@@ -69,21 +79,71 @@ def rehearse(
     rows, rewards = prepared.task.named_rows(), prepared.task.rewards
     # Datasets share no luck, whatever the seed.
     own_seed = int(generator(seed, "rehearsal", prepared.task.number).integers(2**63))
+    changes = _Changes(prepared.task.open, prepared.order, prepared.task.n_actions)
+    delays = None if prepared.task.delays is None else prepared.task.delays[order].tolist()
+    longest = min(max(delays), len(order)) if delays else 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MeleeWarning)  # of the floor: no one evaluates this log
-        agent = Agent(range(prepared.task.n_actions), chosen, seed=own_seed, floor=floor)
+        agent = Agent(
+            changes.at_start,
+            chosen,
+            seed=own_seed,
+            floor=floor,
+            max_pending=max(longest + 1, MAX_PENDING),
+        )
     actions = np.empty(len(order), np.int64)
     earned, probabilities = np.empty(len(order)), np.empty(len(order))
+    late: dict[int, list[tuple[str, float]]] = {}  # by the round in which they are known
     compile_now(agent)
     began, waited = time.perf_counter(), programs.seconds_waited()
     for i, row in enumerate(order):
-        decision = agent.act(rows[row])
+        decision = agent.act(rows[row], actions=changes.before(agent, i))
         reward = rewards.item(row, decision.action)
-        agent.learn(decision.id, reward)
+        if delays is None:
+            agent.learn(decision.id, reward)
+        else:
+            late.setdefault(i + delays[i], []).append((decision.id, reward))
+            for id, known in late.pop(i, []):
+                agent.learn(id, known)
         actions[i], earned[i], probabilities[i] = decision.action, reward, decision.probability
     seconds = time.perf_counter() - began - (programs.seconds_waited() - waited)
     diagnostics = {name: value for name, value in agent.diagnostics().items() if name in said}
     return Run(chosen, prepared, seed, actions, earned, probabilities, seconds, diagnostics)
+
+
+class _Changes:
+    """Which actions there are, and which of them can be chosen, round by round."""
+
+    def __init__(self, can: Mask | None, order: Ints, n_actions: int) -> None:
+        self.open = None if can is None else can[order]
+        self.joining: dict[int, list[int]] = {}
+        self.leaving: dict[int, list[int]] = {}
+        self.at_start: list[int] = []
+        if self.open is None:
+            self.at_start = list(range(n_actions))
+            return
+        for action in np.flatnonzero(self.open.any(axis=0)).tolist():
+            rounds = np.flatnonzero(self.open[:, action])
+            first, last = int(rounds[0]), int(rounds[-1])
+            if first == 0:
+                self.at_start.append(action)
+            else:
+                self.joining.setdefault(first, []).append(action)
+            self.leaving.setdefault(last + 1, []).append(action)
+        self.n_there = len(self.at_start)
+
+    def before(self, agent: Agent, i: int) -> list[int] | None:
+        """Add and remove the actions that join and leave before a round; those that are open."""
+        if self.open is None:
+            return None
+        joining, leaving = self.joining.get(i, []), self.leaving.get(i, [])
+        if joining:
+            agent.add_actions(joining)
+        if leaving:
+            agent.remove_actions(leaving)
+        self.n_there += len(joining) - len(leaving)
+        offered: list[int] = np.flatnonzero(self.open[i]).tolist()
+        return offered if len(offered) < self.n_there else None
 
 
 def refusal(explorer: str | Explorer) -> str:

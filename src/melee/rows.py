@@ -55,6 +55,8 @@ class Rows(Sequence[dict[str, float | str | None]]):
         return self.n_rows
 
     def __getitem__(self, row: int) -> dict[str, float | str | None]:  # type: ignore[override]
+        if not self.columns and not -self.n_rows <= row < self.n_rows:
+            raise IndexError(f"there is no row {row}: there are {self.n_rows}")
         values: dict[str, float | str | None] = {}
         for name, column in self.columns.items():
             if isinstance(column, Texts):

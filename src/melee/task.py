@@ -181,6 +181,11 @@ class Task:
         """How many actions there are to choose from, K."""
         return int(self.rewards.shape[1])
 
+    @property
+    def live(self) -> bool:
+        """Whether only an agent can play it: actions come and go, or rewards come late."""
+        return self.open is not None or self.delays is not None
+
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of what is played: shapes and bytes of arrays, and the order; not the names.

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from melee.datasets import describe, family, load_suite
+from melee.datasets import describe, family, load_suite, production, uses
 from melee.datasets.openml import Stored
+from melee.datasets.payments import Clicks
+from melee.datasets.production import CLEAR, clarity
+from melee.datasets.uses import USES
 from melee.errors import DataError, UnknownNameError
+from melee.shares import uniform_and_best
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 GOOD = "x,z,target\n1,a,0\n2,b,1\n3,a,1\n4,b,0\n"
@@ -46,6 +50,56 @@ def test_the_paper_suite_has_the_300_datasets_in_the_papers_order():
     sizes = [entry.n_rows or 0 for entry in suite[1:]]
     assert sizes == sorted(sizes)
     assert (sizes[0], sizes[-1]) == (100, 8192)
+
+
+def test_the_production_suite_is_known_without_making_its_tasks(monkeypatch):
+    monkeypatch.setattr(uses, "task_of", None)  # what would make one
+    rows = describe(load_suite("production"))
+    assert 36 <= len(rows) <= 44
+    assert all(row.n_rows and row.n_actions and row.cached and not row.problem for row in rows)
+    assert ("clicks-1pct-10-tree", 50_030, 6, 10) in [
+        (row.name, row.n_rows, row.n_features, row.n_actions) for row in rows
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name, use in USES.items() if use.n_rounds <= 20_000])
+def test_uses_are_what_their_names_say(name):
+    entry = load_suite("production").entry(name)
+    task = entry.load()
+    use, expected = USES[name], task.expected
+    assert expected is not None
+    assert task.name == name
+    assert (task.n_rows, task.n_actions) == (entry.n_rows, entry.n_actions)
+    assert task.n_features == max(use.n_features, 1)
+    assert f"-{use.n_features if 'features' in name else use.n_actions}" in name
+    assert (use.effect == "none") != name.endswith(use.effect)
+    assert task.ordered == name.startswith(("drift", "come-and-go"))
+    assert (task.open is not None) == name.startswith("come-and-go")
+    assert (task.delays is not None) == name.startswith("late")
+    if "pct" in name and isinstance(use.pays, Clicks):
+        percent = float(name.split("-")[1].removesuffix("pct"))
+        assert 100 * expected.mean() == pytest.approx(percent, rel=0.1)
+    uniform, best = uniform_and_best(expected, task.open)
+    assert clarity(expected, (task.rewards - expected) ** 2, use.n_rounds, task.open) > 0.75 * CLEAR
+    single = expected.mean(axis=0).max()  # what the best action earns if it is always chosen
+    if use.n_features and not use.bad:
+        assert single - uniform.mean() < 0.9 * (best - uniform).mean()
+
+
+def test_a_use_is_always_the_same_and_keeps_its_rows_when_asked():
+    entry = load_suite("production").entry("short-1000-5-mixed")
+    task, kept = entry.load(), entry.load(keep_rows=True)
+    assert task.content_hash == kept.content_hash
+    assert task.rows is None
+    assert kept.rows is not None
+    assert len(kept.rows) == 1030
+    assert task.expected is not None
+    assert task.expected.mean() == pytest.approx(0.5005932562372492, rel=1e-9)  # on any machine
+
+
+def test_uses_of_the_suite_are_not_those_of_training():
+    suite = load_suite("production").entry("ab-10pct-2").load()
+    assert all(suite.content_hash != production(seed=s).content_hash for s in range(3))
 
 
 def test_listing_the_paper_suite_fetches_nothing(tmp_path):
@@ -108,7 +162,7 @@ def test_a_manifest_that_cannot_be_used_is_refused(tmp_path):
 
 
 def test_an_unknown_suite_is_refused_with_what_there_is():
-    sentence = "unknown suite 'papers300'; did you mean 'paper300'.*paper300, or a directory"
+    sentence = "unknown suite 'papers300'; did you mean 'paper300'.*production, or a directory"
     with pytest.raises(UnknownNameError, match=sentence):
         load_suite("papers300")
     with pytest.raises(UnknownNameError, match="unknown dataset in suite bundled 'irish'"):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from melee.arrays import Floats
+from melee.arrays import Floats, Ints
 from melee.datasets.lifelike import log_uniform
 from melee.datasets.payments import Clicks, Graded, Numbers, Payment, Revenue
 from melee.datasets.situations import effect, situations
@@ -71,7 +71,7 @@ class Use:
     n_features: int = 0
     effect: str = "none"
     strength: float = 0.5
-    own: float = 0.5
+    own: float = 0.2
     main: float = 0.0
     bad: float = 0.0
     drift: str = ""
@@ -135,7 +135,7 @@ def draw(rng: np.random.Generator, max_rounds: int) -> Use:
         n_features=n_features,
         effect=contextual if n_features else "none",
         strength=log_uniform(rng, 0.2, 1.6),
-        own=float(rng.beta(1.0, 1.5)),
+        own=float(rng.beta(1.0, 2.0)),
         main=0.0 if rng.random() < 0.3 else log_uniform(rng, 0.1, 1.5),
         bad=float(rng.uniform(0.3, 0.9)) if rng.random() < 0.25 else 0.0,
         drift=str(rng.choice(DRIFTS, p=(0.92, 0.05, 0.03))),
@@ -186,8 +186,11 @@ def _made(
         main = use.main * effect(rng, seen.standard, 1, str(rng.choice(("linear", "tree"))))
     advantage = _advantages(rng, use, seen.standard)
     if use.drift:
-        advantage = _drifting(rng, use, advantage, _advantages(rng, use, seen.standard))
-    can = _present(rng, n, k) if use.comes_and_goes else None
+        later = _advantages(rng, use, seen.standard)
+        while _best_first(later)[0] == _best_first(advantage)[0]:  # that would be no change
+            later = _advantages(rng, use, seen.standard)
+        advantage = _drifting(rng, use, advantage, later)
+    can = _present(rng, n, _best_first(advantage)) if use.comes_and_goes else None
     some = rng.choice(n, size=min(n, max(SAMPLE // k, 200)), replace=False)
     strength = _clear_strength(use, main[some], advantage[some], None if can is None else can[some])
     if strength is None:
@@ -237,13 +240,24 @@ def _drifting(rng: np.random.Generator, use: Use, first: Floats, last: Floats) -
     return np.where(time < rng.uniform(0.3, 0.7), first, last)
 
 
-def _present(rng: np.random.Generator, n: int, k: int) -> Mask:
-    """Which actions there are: some always, others join late, leave early, or both."""
-    joins, leaves = np.zeros(k, np.int64), np.full(k, n)
+def _best_first(advantage: Floats) -> Ints:
+    """The actions, from the one that is best on average on."""
+    return np.argsort(-advantage.mean(axis=0), kind="stable")
+
+
+def _present(rng: np.random.Generator, n: int, best_first: Ints) -> Mask:
+    """Which actions there are: some always, others join late, leave early, or both.
+
+    The best ones are among the others, or nothing would be lost by not noticing.
+    """
+    k = len(best_first)
     late, early = rng.random(k) < 0.4, rng.random(k) < 0.3
-    joins[late] = rng.integers(n // 10, n * 7 // 10, size=int(late.sum()))
-    leaves[early] = rng.integers(n * 3 // 10, n * 9 // 10, size=int(early.sum()))
-    joins[:2], leaves[:2] = 0, n
+    good = best_first[: max(k // 4, 1)]
+    late[good[::2]] = early[good[1::2]] = True
+    always = best_first[-(k // 2) :][:2]
+    late[always] = early[always] = False
+    joins = np.where(late, rng.integers(n // 10, n * 7 // 10, size=k), 0)
+    leaves = np.where(early, rng.integers(n * 3 // 10, n * 9 // 10, size=k), n)
     row = np.arange(n)[:, None]
     return np.asarray((row >= joins) & (row < np.maximum(leaves, joins + n // 10)))
 

@@ -69,21 +69,28 @@ def situations(rng: np.random.Generator, n: int, n_features: int) -> Situations:
 def effect(rng: np.random.Generator, standard: Floats, n_outputs: int, kind: str) -> Floats:
     """A random function of contexts, (n, n_outputs), of mean 0 and size 1 over all its values.
 
-    It depends on some of the columns; the smooth one on four at most, or nobody could learn it.
+    It depends on some of the columns, but not on what is hardly ever seen alone, such as a rare
+    level; the smooth one on four at most, or nobody could learn it.
     """
-    d = standard.shape[1]
     if kind == "mixed":
         parts = [effect(rng, standard, n_outputs, one) for one in ("linear", "tree", "smooth")]
         weights = rng.dirichlet(np.full(3, 2.0))
         values = sum((np.sqrt(w) * part for w, part in zip(weights, parts, strict=True)), 0.0)
         return _sized(np.asarray(values))
-    most = min(d, 4) if kind == "smooth" else d
-    chosen = rng.choice(d, size=int(rng.integers(1, most + 1)), replace=False)
+    frequent = np.flatnonzero(np.abs(standard).mean(axis=0) > 0.5)
+    columns = frequent if len(frequent) else np.arange(standard.shape[1])
+    most = min(len(columns), 4) if kind == "smooth" else len(columns)
+    chosen = rng.choice(columns, size=int(rng.integers(min(2, most), most + 1)), replace=False)
     x = standard[:, chosen]
     if kind == "linear":
         return _sized(x @ rng.normal(size=(len(chosen), n_outputs)))
     if kind == "tree":
-        return _sized(rng.normal(size=(64, n_outputs))[leaves(rng, x)])
+        leaf = leaves(rng, x)
+        for _ in range(20):
+            if np.bincount(leaf).max() < 0.7 * len(leaf):
+                break
+            leaf = leaves(rng, x)  # hardly any row was told from others
+        return _sized(rng.normal(size=(64, n_outputs))[leaf])
     n_waves = 24
     length = rng.uniform(0.5, 1.2)
     waves = np.cos(

@@ -14,7 +14,9 @@ from typing import Protocol, overload
 
 from melee.datasets import openml
 from melee.datasets.files import READABLE, stem
+from melee.datasets.production import LABELLED
 from melee.datasets.tables import read_table, table_to_task
+from melee.datasets.uses import USES, load_use
 from melee.errors import DataError, UnknownNameError, file_error, unknown
 from melee.extras import needed
 from melee.task import Task
@@ -127,10 +129,11 @@ def load_suite(
     Parameters
     ----------
     name
-        `bundled` (inside scikit-learn, no network), `paper300` (the paper's list, from OpenML)
-        or a directory. With a MANIFEST.csv there, its rows are the datasets: columns `file` and
-        `name`, and optionally `openml_id` and `id_like_columns` (a JSON list of columns to leave
-        out); without one, every file that can be read.
+        `bundled` (inside scikit-learn, no network), `paper300` (the paper's list, from OpenML),
+        `production` (made: clicks, A/B tests, ratings, revenue and other uses, whose expected
+        rewards are known) or a directory. With a MANIFEST.csv there, its rows are the datasets:
+        columns `file` and `name`, and optionally `openml_id` and `id_like_columns` (a JSON list of
+        columns to leave out); without one, every file that can be read.
     cache, progress
         For datasets from OpenML, as in `fetch`.
 
@@ -140,14 +143,18 @@ def load_suite(
     ['iris', 'wine', 'breast_cancer', 'digits']
     >>> load_suite("paper300")
     Suite('paper300', 300 datasets)
+    >>> load_suite("production").entry("ab-10pct-2").load()
+    Task('ab-10pct-2', 5030 rows, 1 features, 2 actions)
     """
     if str(name) == "bundled":
         return Suite("bundled", list(_bundled()))
     if str(name) == "paper300":
         return Suite("paper300", list(_paper300(cache, progress)))
+    if str(name) == "production":
+        return Suite("production", list(_production()))
     directory = Path(name)
     if not directory.is_dir():
-        error = unknown("suite", str(name), ["bundled", "paper300"])
+        error = unknown("suite", str(name), ["bundled", "paper300", "production"])
         raise UnknownNameError(f"{error}, or a directory with data files")
     manifest = directory / "MANIFEST.csv"
     try:
@@ -206,6 +213,12 @@ def _paper300(
         stored = partial(openml.cached, openml_id, cache=cache)
         source = f"OpenML {openml_id}"
         yield Entry(name, load, source, family(given, openml_id), n_rows, stored=stored)
+
+
+def _production() -> Iterator[Entry]:
+    for name, use in USES.items():
+        load, n_rows = partial(load_use, name), use.n_rounds + LABELLED
+        yield Entry(name, load, "made", name, n_rows, use.n_features, use.n_actions)
 
 
 def _listed(manifest: Path) -> Iterator[Entry]:
