@@ -200,7 +200,7 @@ class Bandit:
             table = np.array(np.nan)
         if table.shape != (self.n_actions,):
             raise InputError(f"rewards are {rewards!r}; expected {self.n_actions} numbers")
-        for one in table:
+        for one in table.tolist():
             check_reward(one, self.reward_range)
         self._take(x)
         arguments = (

@@ -655,6 +655,7 @@ class Agent:
                     **{name: getattr(self, name) for name in _PLAIN},
                     "actions": [label_to_json(label) for label in self._first_labels],
                     "explorer": self._chosen.spec,
+                    "reward_range": None if self._range is None else list(self._range),
                 },
                 self.log is not None,
                 self._chosen.identity,

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from melee.agent import pending
 from melee.agent.file import Arrays, pack
 from melee.atomic import write_atomically
@@ -48,10 +46,8 @@ def to_bytes(noted: Noted) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """A number of any type as JSON has it, or a list of such."""
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(one) for one in value]
-    if value is None or type(value) in (int, float, str):
+    """A number of any type as JSON has it."""
+    if value is None or type(value) in (int, float, str, list):
         return value
     return int(value) if hasattr(value, "__index__") else float(value)
 
