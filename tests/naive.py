@@ -534,6 +534,59 @@ def cold_inputs(rows):
     return scaled(rows[: min(2 ** (n.bit_length() - 1), 256)], rows, "standardize")
 
 
+def believed(rewards):
+    """The least and the greatest reward that would be believed after these."""
+    middle = sorted(rewards)[1:-1]
+    if not middle or min(middle) == max(middle):
+        return -math.inf, math.inf
+    mean = np.mean(middle)
+    return mean - 10 * (mean - min(middle)), mean + 10 * (max(middle) - mean)
+
+
+def units(rewards, low, high):
+    """Rewards between these as numbers from 0 to 1."""
+    if low == high:
+        return [0.5] * len(rewards)
+    return [(r - low) / (high - low) for r in rewards]
+
+
+def cut_in_turn(rewards, before):
+    """Each of these cut by what was seen before it."""
+    seen = list(before)
+    for r in rewards:
+        seen.append(np.clip(r, *believed(seen)))
+    return seen[len(before) :]
+
+
+def units_learned(rewards):
+    """What an explorer that learns its first 256 rounds again has learned for all of these."""
+    kept, later = list(rewards[:256]), list(rewards[256:])
+    by = 2 ** (len(kept).bit_length() - 1)  # rounds that set the map
+    if len(set(kept[:by])) == 1:
+        by = next((i + 1 for i in range(len(kept)) if kept[i] != kept[0]), by)
+    cut = [np.clip(r, *believed(kept[:by])) for r in kept[:by]]
+    low, high = min(cut), max(cut)
+    if low == high and (different := [r for r in later if r != low]):
+        gap = abs(different[0] - low)
+        low, high = low - gap, low + gap
+    return units(cut + cut_in_turn(kept[by:] + later, cut), low, high)
+
+
+def units_at_once(rewards):
+    """What one that learns nothing again learned of each, in [0, 1] for the first 256."""
+    found, ends = [], None
+    seen: list[float] = []
+    for n, r in enumerate(rewards, start=1):
+        seen += cut_in_turn([r], seen)
+        doubled = n in (2, 4, 8, 16, 32, 64, 128, 256)
+        if len(set(seen)) > 1 and (ends is None or doubled):
+            gap = abs(seen[-1] - seen[0])
+            ends = (min(seen), max(seen)) if doubled else (seen[0] - gap, seen[0] + gap)
+        u = 0.5 if ends is None else units(seen[-1:], *ends)[0]
+        found.append(min(max(u, 0.0), 1.0) if n <= 256 else u)
+    return found
+
+
 class Melee:
     """mean + exp(g(ψ))·spread over ridges solved from scratch; everything else by the history.
 

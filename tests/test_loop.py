@@ -130,12 +130,11 @@ ROUNDS = [
     ({"action": "1"}, r"action '1' does not exist"),
     ({"action": None}, r"action None does not exist"),
     ({"action": True}, r"action True does not exist"),
-    ({"reward": 1.5}, r"reward is 1\.5; expected a number in \[0, 1\]: scale it first"),
-    ({"reward": -0.1}, r"reward is -0\.1; expected a number in \[0, 1\]"),
-    ({"reward": np.nan}, r"reward is nan; expected a number in \[0, 1\]"),
-    ({"reward": np.inf}, r"reward is inf; expected a number in \[0, 1\]"),
-    ({"reward": "1"}, r"reward is '1'; expected a number in \[0, 1\]"),
-    ({"reward": None}, r"reward is None; expected a number in \[0, 1\]"),
+    ({"reward": 1e300}, r"reward is 1e\+300; expected a finite number, within ±1e100, in any unit"),
+    ({"reward": -np.inf}, r"reward is -inf; expected a finite number"),
+    ({"reward": np.nan}, r"reward is nan; expected a finite number"),
+    ({"reward": "1"}, r"reward is '1'; expected a finite number"),
+    ({"reward": None}, r"reward is None; expected a finite number"),
     ({"probability": 0.0}, r"probability is 0\.0; expected a number in \(0, 1\], the one that was"),
     ({"probability": 2.0}, r"probability is 2\.0; expected a number in \(0, 1\]"),
     ({"probability": -0.5}, r"probability is -0\.5; expected a number in \(0, 1\]"),
@@ -144,13 +143,12 @@ ROUNDS = [
     ({"probability": None}, r"probability is None; expected a number in \(0, 1\]"),
 ]
 REWARDS = [
-    ([0.0, 1.0], r"rewards are \[0\.0, 1\.0\]; expected 3 numbers in \[0, 1\]"),
-    ([0.0, 1.0, 2.0], r"rewards are .*; expected 3 numbers in \[0, 1\]"),
-    ([0.0, np.nan, 1.0], r"rewards are .*nan.*; expected 3 numbers in \[0, 1\]"),
-    ([0.0, -1.0, 1.0], r"expected 3 numbers in \[0, 1\]"),
-    ([[0.0, 1.0, 0.5]], r"expected 3 numbers in \[0, 1\]"),
-    (["a", "b", "c"], r"expected 3 numbers in \[0, 1\]"),
-    (None, r"rewards are None; expected 3 numbers in \[0, 1\]"),
+    ([0.0, 1.0], r"rewards are \[0\.0, 1\.0\]; expected 3 numbers"),
+    ([0.0, np.nan, 1.0], r"the reward is nan; expected a finite number"),
+    ([0.0, -1e200, 1.0], r"the reward is -1e\+200; expected a finite number, within ±1e100"),
+    ([[0.0, 1.0, 0.5]], r"expected 3 numbers"),
+    (["a", "b", "c"], r"expected 3 numbers"),
+    (None, r"rewards are None; expected 3 numbers"),
 ]
 
 
@@ -186,6 +184,20 @@ def test_rewards_that_cannot_be_revealed_are_refused(rewards, sentence):
     refuses(bandit, sentence, lambda: bandit.reveal(X, 0, rewards, 0.5))
 
 
+@pytest.mark.parametrize("reward", [-2.01, 5.01, 1e99])
+@pytest.mark.parametrize("spec", ["linucb", "melee:cold=true", "full-information"])
+def test_a_reward_outside_of_its_declared_range_is_refused(spec, reward):
+    bandit = Bandit(spec, n_features=2, n_actions=3, reward_range=(-2, 5))
+    bandit.learn(X, 1, -2, 0.5)
+    bandit.learn(X, 1, 5.0, 0.5)
+    sentence = (
+        rf"the reward is {reward:g} and rewards were declared to be from -2 to 5; give a "
+        "reward_range that holds all of them, or leave it out"
+    ).replace("+", r"\+")
+    refuses(bandit, sentence, lambda: bandit.learn(X, 1, reward, 0.5))
+    refuses(bandit, sentence, lambda: bandit.reveal(X, 1, [0.0, reward, 1.0], 0.5))
+
+
 def test_revealing_checks_the_rest_of_the_round_too():
     bandit = Bandit("full-information", n_features=2, n_actions=3)
     rewards = [0.1, 0.2, 0.3]
@@ -197,6 +209,16 @@ def test_revealing_checks_the_rest_of_the_round_too():
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
+        (
+            {"reward_range": (1, 0)},
+            r"reward_range is \(1, 0\); expected the least and the greatest",
+        ),
+        ({"reward_range": (0, 0)}, r"reward_range is \(0, 0\); expected the least"),
+        ({"reward_range": (0, np.inf)}, r"reward_range is \(0, inf\); expected the least"),
+        ({"reward_range": (np.nan, 1)}, r"reward_range is \(nan, 1\); expected the least"),
+        ({"reward_range": (0, 1, 2)}, r"reward_range is \(0, 1, 2\); expected the least"),
+        ({"reward_range": 1}, r"reward_range is 1; expected the least"),
+        ({"reward_range": "01"}, r"reward_range is '01'; expected the least"),
         (
             {"n_actions": 1},
             r"a bandit of 2 features and 1 actions; expected at least 1 feature and 2",

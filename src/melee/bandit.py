@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from melee.arrays import Floats
-from melee.checks import check_probability, check_reward
+from melee.checks import RewardRange, check_probability, check_reward, check_reward_range
 from melee.compiled import Program, machine_code, program
 from melee.errors import InputError, whole_number
 from melee.explorers import Explorer, Problem, parse
@@ -40,10 +40,14 @@ class Bandit:
         Of the explorer's randomness.
     n_rounds
         The number of rounds to come, for explorers that plan by it.
+    reward_range
+        The least and the greatest reward there can be; by default rewards are any numbers, and
+        their range is found on the way. An explorer that starts warm learns nothing again: declare
+        the range where you know it.
 
     Examples
     --------
-    >>> bandit = Bandit("epsilon-greedy", n_features=2, n_actions=3)
+    >>> bandit = Bandit("epsilon-greedy", n_features=2, n_actions=3, reward_range=(0, 1))
     >>> action, probability = bandit.act([0.5, -1.0])
     >>> bandit.learn([0.5, -1.0], action, reward=1.0, probability=probability)
     >>> bandit.act([0.5, -1.0]) == (action, 1.0)
@@ -58,6 +62,7 @@ class Bandit:
         n_actions: int,
         seed: int = 0,
         n_rounds: int | None = None,
+        reward_range: RewardRange = None,
     ) -> None:
         for value, least in [(n_features, 1), (n_actions, 2)]:
             if not isinstance(value, int) or value < least:
@@ -67,7 +72,8 @@ class Bandit:
                 )
         if n_rounds is not None:
             n_rounds = whole_number("n_rounds", n_rounds, 1)
-        problem = Problem(n_features, n_actions, n_rounds)
+        declared = check_reward_range(reward_range)
+        problem = Problem(n_features, n_actions, n_rounds, reward_range=declared)
         self._start(explorer, problem, Scaling.identity(n_features), seed)
 
     def _start(
@@ -80,6 +86,7 @@ class Bandit:
     ) -> None:
         self.explorer = parse(explorer)
         self.n_features, self.n_actions = problem.n_features, problem.n_actions
+        self.reward_range = problem.reward_range
         self.seed = check_seed(seed)
         self.n_learned = 0
         self._state = self.explorer.begin(problem)
@@ -161,7 +168,7 @@ class Bandit:
     def learn(self, x: npt.ArrayLike, action: int, reward: float, probability: float) -> None:
         """Absorb one round: the action taken for x, its reward, its logged probability."""
         self._check(action, probability)
-        reward = check_reward(reward)
+        reward = check_reward(reward, self.reward_range)
         self._take(x)
         self._action[0], self._reward[0] = action, reward
         self._probability[0] = probability
@@ -191,10 +198,10 @@ class Bandit:
             table = np.array(rewards, dtype=np.float64)
         except (TypeError, ValueError):
             table = np.array(np.nan)
-        if table.shape != (self.n_actions,) or not ((table >= 0.0) & (table <= 1.0)).all():
-            raise InputError(
-                f"rewards are {rewards!r}; expected {self.n_actions} numbers in [0, 1]"
-            )
+        if table.shape != (self.n_actions,):
+            raise InputError(f"rewards are {rewards!r}; expected {self.n_actions} numbers")
+        for one in table.tolist():
+            check_reward(one, self.reward_range)
         self._take(x)
         arguments = (
             self._state,

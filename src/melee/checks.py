@@ -4,7 +4,7 @@ One sentence for all who take rounds. The `read_` functions read JSON that anyon
 """
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,14 +24,56 @@ def unit_number(value: Any) -> float | None:
     return number if 0.0 <= number <= 1.0 else None
 
 
-def check_reward(reward: Any) -> float:
-    """The reward as a float in [0, 1]."""
-    number = unit_number(reward)
+LARGEST_REWARD = 1e100
+"""Rewards beyond this are refused: their squares would overflow."""
+
+RewardRange: TypeAlias = tuple[float, float] | None
+"""The least and the greatest reward there can be, or None where nobody knows."""
+
+
+def check_reward(reward: Any, reward_range: RewardRange = None) -> float:
+    """The reward as a float: any number, or one within its declared range."""
+    number = _finite(reward)
     if number is None:
         raise InputError(
-            f"the reward is {shown(reward)}; expected a number in [0, 1]: scale it first"
+            f"the reward is {shown(reward)}; expected a finite number, within ±1e100, in any unit"
+        )
+    if reward_range is not None and not reward_range[0] <= number <= reward_range[1]:
+        low, high = reward_range
+        raise InputError(
+            f"the reward is {number:g} and rewards were declared to be from {low:g} to {high:g}; "
+            "give a reward_range that holds all of them, or leave it out and it is found on the way"
         )
     return number
+
+
+def _finite(value: Any) -> float | None:
+    """The value as a float if it is a number that can be computed with, else None."""
+    if type(value) is float and -LARGEST_REWARD <= value <= LARGEST_REWARD:
+        return value
+    if isinstance(value, str | bytes | np.ndarray | np.complexfloating):
+        return None
+    try:
+        number = float(value)
+    except Exception:  # whatever an object of the caller's raises
+        return None
+    return number if -LARGEST_REWARD <= number <= LARGEST_REWARD else None
+
+
+def check_reward_range(given: Any) -> RewardRange:
+    """A declared range as two floats, or None where none is."""
+    if given is None:
+        return None
+    try:
+        low, high = (_finite(end) for end in given)
+    except (TypeError, ValueError):
+        low = high = None
+    if low is None or high is None or not low < high:
+        raise InputError(
+            f"reward_range is {shown(given)}; expected the least and the greatest reward there can "
+            "be, such as (0, 1), or None where nobody knows"
+        )
+    return low, high
 
 
 def check_probability(probability: Any) -> float:

@@ -262,7 +262,14 @@ def problem_of(prepared: Prepared, n_rounds: int) -> Problem:
     """What an explorer may know of a prepared task before its first round."""
     task, rows = prepared.task, prepared.labelled
     labelled = (prepared.inputs(rows), task.rewards[rows]) if len(rows) else None
-    return Problem(task.n_features, task.n_actions, n_rounds, prepared.learning_rate, labelled)
+    return Problem(
+        task.n_features,
+        task.n_actions,
+        n_rounds,
+        prepared.learning_rate,
+        labelled,
+        reward_range=task.reward_range,
+    )
 
 
 def scaling_for(explorer: Explorer, prepared: Prepared) -> Scaling:

@@ -400,8 +400,8 @@ def test_a_batch_with_one_bad_entry_is_refused_as_a_whole():
     made = agent()
     decisions = made.act_many(np.zeros((3, 2)))
     before = made.fingerprint
-    with pytest.raises(InputError, match="reward is 7"):
-        made.learn_many([one.id for one in decisions], [1.0, 7.0, 0.0])
+    with pytest.raises(InputError, match="reward is nan; expected a finite number, within"):
+        made.learn_many([one.id for one in decisions], [1.0, np.nan, 0.0])
     with pytest.raises(InputError, match="is not known"):
         made.learn_many([decisions[0].id, "nobody"], [1.0, 0.0])
     with pytest.raises(InputError, match="2 rewards for 3 rounds"):

@@ -27,7 +27,7 @@ def rounds(n, n_features, seed):
 
 def test_new_features_enter_a_ridge_exactly():
     early, late = rounds(300, 4, seed=1), rounds(60, 6, seed=2)
-    made = Model(parse("linucb"), 0, 0, 4, 3)
+    made = Model(parse("linucb"), 0, 0, 4, 3, (0.0, 1.0))
     made.learn(*early)
     made.resize(6, [0.0] * 6, np.arange(3), 3, 0.5)
     made.learn(*late)

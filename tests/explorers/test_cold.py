@@ -45,7 +45,9 @@ def test_at_every_round_the_ridge_is_the_fit_to_the_whole_history_in_the_scale_o
     hidden,
 ):
     contexts, rewards = rounds(300)
-    bandit = Bandit(f"linucb:cold=true:hidden={hidden}", n_features=D, n_actions=K)
+    bandit = Bandit(
+        f"linucb:cold=true:hidden={hidden}", n_features=D, n_actions=K, reward_range=(0, 1)
+    )
     actions = np.zeros(len(contexts), int)
     for n, (x, row) in enumerate(zip(contexts, rewards, strict=True), start=1):
         action, p = bandit.act(x)
@@ -73,7 +75,7 @@ def test_at_every_round_the_ridge_is_the_fit_to_the_whole_history_in_the_scale_o
 
 def test_the_scaling_is_that_of_the_first_rows_whose_number_is_a_power_of_two():
     contexts, rewards = rounds(600)
-    bandit = Bandit("linucb:cold=true", n_features=D, n_actions=K)
+    bandit = Bandit("linucb:cold=true", n_features=D, n_actions=K, reward_range=(0, 1))
     table = bandit._state.scaling.shift_scale
     for n, (x, row) in enumerate(zip(contexts, rewards, strict=True), start=1):
         bandit.learn(x, n % K, row[n % K], 1.0)
@@ -88,7 +90,7 @@ def test_the_scaling_is_that_of_the_first_rows_whose_number_is_a_power_of_two():
 
 
 def test_the_first_context_is_taken_as_it_comes_but_cut():
-    bandit = Bandit("linucb:cold=true", n_features=4, n_actions=2)
+    bandit = Bandit("linucb:cold=true", n_features=4, n_actions=2, reward_range=(0, 1))
     x = np.array([1e6, 2.0, -1e9, -3.0])
     bandit.act(x)
     assert_array_equal(bandit._state.scaled, [2.5, 1.0, -2.5, -1.5, 1.0])
@@ -98,7 +100,7 @@ def test_a_constant_column_is_only_shifted():
     contexts, rewards = rounds(64)
     contexts[:, 1] = 0.1  # its mean over many rows is not quite that in floating point
     contexts[:, 2] = 0.0
-    bandit = Bandit("linucb:cold=true", n_features=D, n_actions=K)
+    bandit = Bandit("linucb:cold=true", n_features=D, n_actions=K, reward_range=(0, 1))
     play(bandit, contexts, rewards)
     table = bandit._state.scaling.shift_scale
     assert_array_equal(table[:, 1:], [[0.1, 0.0], [1.0, 1.0]])
@@ -112,7 +114,9 @@ def test_units_of_measurement_do_not_matter_once_the_scale_is_found(spec, power,
     contexts, rewards = rounds(330, seed=1)
     other = contexts.copy()
     other[:, 1] = other[:, 1] * 2.0**power + shift
-    bandits = [Bandit(spec, n_features=D, n_actions=K, seed=3) for _ in range(2)]
+    bandits = [
+        Bandit(spec, n_features=D, n_actions=K, seed=3, reward_range=(0, 1)) for _ in range(2)
+    ]
     for i in range(8):  # the same past for both, whatever they would have done
         for bandit, rows in zip(bandits, (contexts, other), strict=True):
             bandit.learn(rows[i], i % K, rewards[i, i % K], 1.0)
@@ -127,7 +131,9 @@ def test_units_of_measurement_do_not_matter_once_the_scale_is_found(spec, power,
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 300])
 def test_replayed_rounds_draw_the_random_numbers_that_they_drew_before(n):
     contexts, rewards = rounds(n + 1, seed=2)
-    bandit = Bandit("bagging:cold=true:bags=6", n_features=D, n_actions=K, seed=5)
+    bandit = Bandit(
+        "bagging:cold=true:bags=6", n_features=D, n_actions=K, seed=5, reward_range=(0, 1)
+    )
     actions = play(bandit, contexts[:n], rewards[:n])
     key = int(stream(5, "exploration")[0])
     twin = naive.Bagging(K, D + 1, key=key, bags=6, greedify=False)
@@ -158,7 +164,7 @@ def test_nothing_of_the_preparation_is_used(spec, hard):
     contexts[hard.labelled] *= -3
     other = replace(
         hard,
-        task=Task("other labels", contexts, rewards),
+        task=Task("other labels", contexts, rewards, reward_range=(0.0, 1.0)),
         scaling=Scaling.fit(contexts[hard.labelled], "minmax"),
         learning_rate=0.7 * hard.learning_rate,
     )
@@ -177,7 +183,9 @@ def test_nothing_of_the_preparation_is_used(spec, hard):
 @pytest.mark.parametrize("copy", [copy_state, lambda state: in_one_block(state)[0]])
 def test_a_copied_state_goes_on_like_the_original(copy):
     contexts, rewards = rounds(80, seed=3)
-    bandits = [Bandit("linucb:cold=true", n_features=D, n_actions=K) for _ in range(2)]
+    bandits = [
+        Bandit("linucb:cold=true", n_features=D, n_actions=K, reward_range=(0, 1)) for _ in range(2)
+    ]
     bandits[1]._state = copy(bandits[0]._state)
     first, again = (play(bandit, contexts, rewards) for bandit in bandits)
     assert_array_equal(first, again)
@@ -319,7 +327,7 @@ def test_a_column_that_is_constant_so_far_is_only_shifted_by_a_rescaling_too():
     contexts, rewards = rounds(64)
     contexts = np.clip(contexts / [1000.0, 1.0, 0.01], -2.0, 2.0)
     contexts[:, 1:] = [0.1, 0.0]
-    bandit = Bandit("linucb:rescale=true", n_features=D, n_actions=K)
+    bandit = Bandit("linucb:rescale=true", n_features=D, n_actions=K, reward_range=(0, 1))
     play(bandit, contexts, rewards)
     table = bandit._state.scaling.shift_scale
     assert_array_equal(table[:, 1:], [[0.1, 0.0], [np.sqrt(D), np.sqrt(D)]])

@@ -143,7 +143,9 @@ def test_a_long_run_does_not_overflow_the_candidates_weights():
 
 @pytest.mark.parametrize(("stop", "goes_on"), [("false", True), ("true", False)])
 def test_tau_first_learns_after_exploring_only_in_one_of_its_readings(stop, goes_on):
-    bandit = Bandit(f"tau-first:rounds=5:stop={stop}", n_features=2, n_actions=3)
+    bandit = Bandit(
+        f"tau-first:rounds=5:stop={stop}", n_features=2, n_actions=3, reward_range=(0, 1)
+    )
     for t in range(1, 8):
         before = bandit._state.polopt.learner.weights.copy()
         bandit.learn([0.5, -1.0], 1, 0.8, 1 / 3)
@@ -160,22 +162,24 @@ def test_tau_is_a_fraction_of_the_rounds_rounded_up(easy):
 
 def test_tau_first_without_a_number_of_rounds_says_what_to_give():
     with pytest.raises(InputError, match=r"give n_rounds, or .* tau-first:rounds=N"):
-        Bandit("tau-first", n_features=2, n_actions=2)
+        Bandit("tau-first", n_features=2, n_actions=2, reward_range=(0, 1))
 
 
 # --- LinUCB and RegCB ---------------------------------------------------------------------------
 
 
 def test_linucb_takes_the_diagonal_above_150_features():
-    exact = Bandit("linucb", n_features=150, n_actions=2)._state.polopt.learner
-    diagonal = Bandit("linucb", n_features=151, n_actions=2)._state.polopt.learner
+    exact = Bandit("linucb", n_features=150, n_actions=2, reward_range=(0, 1))._state.polopt.learner
+    diagonal = Bandit(
+        "linucb", n_features=151, n_actions=2, reward_range=(0, 1)
+    )._state.polopt.learner
     assert exact.inverse.shape == (2, 151, 151)
     assert diagonal.information.shape == (2, 152)
 
 
 def test_regcb_bounds_are_the_extreme_predictions_of_models_that_fit_almost_as_well():
     rng, beta = np.random.default_rng(0), 0.05
-    bandit = Bandit("regcb-opt", n_features=3, n_actions=4)
+    bandit = Bandit("regcb-opt", n_features=3, n_actions=4, reward_range=(0, 1))
     X, y = np.column_stack([rng.normal(size=(20, 3)), np.ones(20)]), rng.random(20)
     for x, reward in zip(X, y, strict=True):
         bandit.learn(x[:3], 2, reward, 1.0)
@@ -265,14 +269,16 @@ def test_thompson_gives_probabilities_for_any_means_and_spreads(posterior):
 
 
 def test_full_information_learns_from_every_actions_reward():
-    bandit = Bandit("full-information", n_features=1, n_actions=3)
+    bandit = Bandit("full-information", n_features=1, n_actions=3, reward_range=(0, 1))
     bandit.reveal([1.0], 0, [0.0, 0.2, 0.9], 1 / 3)
     assert_array_equal(bandit.pmf([1.0]), [0, 0, 1])
 
 
 def test_where_one_reward_is_known_full_information_is_greedy():
-    full = Bandit("full-information", n_features=2, n_actions=3, seed=1)
-    greedy = Bandit("epsilon-greedy:learner=ridge", n_features=2, n_actions=3, seed=1)
+    full = Bandit("full-information", n_features=2, n_actions=3, seed=1, reward_range=(0, 1))
+    greedy = Bandit(
+        "epsilon-greedy:learner=ridge", n_features=2, n_actions=3, seed=1, reward_range=(0, 1)
+    )
     rng = np.random.default_rng(0)
     for _ in range(40):
         x = rng.normal(size=2)
@@ -284,8 +290,8 @@ def test_where_one_reward_is_known_full_information_is_greedy():
 
 
 def test_a_bandit_sees_only_the_reward_of_its_action():
-    shown = Bandit("epsilon-greedy", n_features=2, n_actions=3)
-    told = Bandit("epsilon-greedy", n_features=2, n_actions=3)
+    shown = Bandit("epsilon-greedy", n_features=2, n_actions=3, reward_range=(0, 1))
+    told = Bandit("epsilon-greedy", n_features=2, n_actions=3, reward_range=(0, 1))
     shown.reveal([0.3, 0.4], 1, [1.0, 0.25, 0.75], 0.5)
     told.learn([0.3, 0.4], 1, 0.25, 0.5)
     weights = [b._state.polopt.learner.weights for b in (shown, told)]

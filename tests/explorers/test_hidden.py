@@ -57,8 +57,10 @@ def test_units_together_weigh_about_as_much_as_the_features():
 @pytest.mark.parametrize("d", [1, 3])
 def test_an_explorer_behind_units_decides_as_one_that_is_given_the_wider_contexts(d):
     units, rng = Units.draw(d, 8), np.random.default_rng(2)
-    behind = Bandit("linucb:hidden=8:alpha=0.5", n_features=d, n_actions=3, seed=1)
-    given = Bandit("linucb:alpha=0.5", n_features=d + 8, n_actions=3, seed=1)
+    behind = Bandit(
+        "linucb:hidden=8:alpha=0.5", n_features=d, n_actions=3, seed=1, reward_range=(0, 1)
+    )
+    given = Bandit("linucb:alpha=0.5", n_features=d + 8, n_actions=3, seed=1, reward_range=(0, 1))
     seen = set()
     for _ in range(150):
         x = rng.normal(size=d) / np.sqrt(d)
@@ -101,7 +103,7 @@ def test_the_papers_policy_calibrates_on_wider_labelled_rows():
 
 def test_full_information_sees_every_reward_behind_units():
     rng = np.random.default_rng(4)
-    bandit = Bandit("full-information:hidden=6", n_features=2, n_actions=3)
+    bandit = Bandit("full-information:hidden=6", n_features=2, n_actions=3, reward_range=(0, 1))
     units, twin = Units.draw(2, 6), naive.FullInformation(3, 9)
     for t in range(1, 41):
         x, rewards = rng.normal(size=2), rng.random(3)

@@ -28,7 +28,14 @@ from melee.agent.locks import guard_against_forks, new_lock
 from melee.agent.pending import Pending, Waiting
 from melee.agent.show import as_html, as_text
 from melee.arrays import Ints
-from melee.checks import check_probability, check_reward, read_text, unit_number
+from melee.checks import (
+    RewardRange,
+    check_probability,
+    check_reward,
+    check_reward_range,
+    read_text,
+    unit_number,
+)
 from melee.compiled import Program
 from melee.contexts import Context, read_context, read_contexts
 from melee.errors import DataError, InputError, MeleeWarning, shown, whole_number
@@ -47,12 +54,13 @@ _PARAMETERS = (
     "half_life",
     "timeout",
     "default_reward",
+    "reward_range",
     "max_pending",
     "max_features",
     "log",
 )
 _PLAIN = tuple(name for name in _PARAMETERS if name not in ("actions", "explorer", "log"))
-"""Parameters that are numbers."""
+"""Parameters that are numbers, or pairs of them."""
 _UNSET: Any = object()
 _new: Any = tuple.__new__
 
@@ -62,7 +70,7 @@ class Agent:
 
     Contexts are dicts of numbers, texts, booleans, lists of texts and None (missing); rows of
     pandas or polars tables; or rows of numbers. Names and levels may appear at any time. Rewards
-    are in [0, 1]. Safe to share between threads.
+    are any numbers, in any unit: clicks, revenue, seconds saved. Safe to share between threads.
 
     Not for batches of labelled data (see `simulate`), and not for rewards that depend on earlier
     decisions, as in games: each decision is one of its own.
@@ -90,6 +98,9 @@ class Agent:
         are over, or when the decision is given up for want of room; only a timeout can have one.
         By default decisions wait as long as there is room, and teach nothing when they are given
         up.
+    reward_range
+        The least and the greatest reward there can be, if you know them. By default their range is
+        found on the way; decisions do not depend on the unit, and an outlier is cut.
     max_pending
         Decisions that may wait; beyond, the oldest is given up as if its time were over. As many
         ids of the past are remembered.
@@ -119,6 +130,7 @@ class Agent:
         half_life: int | None = None,
         timeout: float | None = None,
         default_reward: float | None = None,
+        reward_range: RewardRange = None,
         max_pending: int = 100_000,
         max_features: int = 200,
         log: str | os.PathLike[str] | None = None,
@@ -130,6 +142,7 @@ class Agent:
         self.half_life = half_life
         self.timeout = timeout
         self.default_reward = default_reward
+        self.reward_range = reward_range
         self.max_pending = max_pending
         self.max_features = max_features
         self.log = log
@@ -146,6 +159,7 @@ class Agent:
             self.seed,
             self.half_life,
             self.max_features,
+            self._range,
         )
         self._pending = Pending(self.max_pending)
         self._ids = Ids(self.seed)
@@ -168,8 +182,9 @@ class Agent:
                 whole_number(name, getattr(self, name), 1)
         if self.timeout is not None:
             check_seconds("timeout", self.timeout)
+        self._range = check_reward_range(self.reward_range)
         if self.default_reward is not None:
-            check_reward(self.default_reward)
+            check_reward(self.default_reward, self._range)
             if self.timeout is None:
                 raise InputError(
                     f"default_reward is {self.default_reward} without a timeout: hardly any "
@@ -361,7 +376,9 @@ class Agent:
                 "action had: learn(context, action, reward, probability)"
             )
         context, label = read_context(subject), check_label(action)
-        lesson = Lesson(context, label, check_reward(reward), check_probability(probability))
+        lesson = Lesson(
+            context, label, check_reward(reward, self._range), check_probability(probability)
+        )
         return self._learn_lessons([lesson], [None], write=True) == 1
 
     def learn_many(
@@ -390,7 +407,7 @@ class Agent:
             actions, rewards = None, actions
         if rewards is None:
             raise InputError("there are no rewards; expected one for each decision or context")
-        numbers = [check_reward(one) for one in read_list(rewards, "rewards")]
+        numbers = [check_reward(one, self._range) for one in read_list(rewards, "rewards")]
         if actions is None and probabilities is None:
             return self._learn_decisions(read_list(subjects, "ids"), numbers)
         if actions is None or probabilities is None:
@@ -427,7 +444,7 @@ class Agent:
             Lesson(
                 read_context(one.context),
                 check_label(one.action),
-                check_reward(one.reward),
+                check_reward(one.reward, self._range),
                 check_probability(one.probability),
             )
             for one in given
@@ -464,7 +481,7 @@ class Agent:
             return len(chosen)
 
     def _learn_decision(self, subject: str | Decision, reward: Any) -> bool:
-        number = check_reward(reward)
+        number = check_reward(reward, self._range)
         id = subject.id if isinstance(subject, Decision) else subject
         check_text(id)
         with self._lock:
@@ -638,6 +655,7 @@ class Agent:
                     **{name: getattr(self, name) for name in _PLAIN},
                     "actions": [label_to_json(label) for label in self._first_labels],
                     "explorer": self._chosen.spec,
+                    "reward_range": None if self._range is None else list(self._range),
                 },
                 self.log is not None,
                 self._chosen.identity,
@@ -667,9 +685,10 @@ class Agent:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MeleeWarning)  # they were given before
             agent._read_parameters()
+        agent.reward_range = agent._range
         agent._first_labels = tuple(agent._read_labels(agent.actions, 1))
         agent._ids = Ids.from_json(about["ids"], agent.seed)
-        own = (agent._inside, agent._floor, agent.seed, agent.half_life)
+        own = (agent._inside, agent._floor, agent.seed, agent.half_life, agent._range)
         agent._knowledge = Knowledge.from_parts(about["knowledge"], arrays, *own)
         agent._pending = Pending.from_parts(
             about["pending"],

@@ -9,7 +9,7 @@ from melee.agent.arguments import is_in, read_labels
 from melee.agent.file import Arrays, under
 from melee.agent.model import Model
 from melee.arrays import Floats, Ints
-from melee.checks import read_number, read_whole
+from melee.checks import RewardRange, read_number, read_whole
 from melee.compiled import Program
 from melee.contexts import Context
 from melee.errors import DataError, InputError, shown
@@ -19,6 +19,9 @@ from melee.labels import Label, label_from_json, label_to_json
 
 MAX_MODEL_BYTES = 2**31
 """The size of a model beyond which no action is added to it."""
+
+MOST_EARNED = 1e120
+"""More than all rewards together can be."""
 
 CHUNK = 10_000
 """Rounds whose rows are in memory at a time."""
@@ -53,7 +56,7 @@ class Knowledge:
         Of the actions.
     explorer, floor
         How to explore, and the uniform exploration on top of it.
-    seed, half_life, max_features
+    seed, half_life, max_features, reward_range
         As of the agent.
     """
 
@@ -65,7 +68,9 @@ class Knowledge:
         seed: int,
         half_life: int | None,
         max_features: int,
+        reward_range: RewardRange,
     ) -> None:
+        self.reward_range = reward_range
         self.explorer, self.floor, self.seed, self.half_life = explorer, floor, seed, half_life
         self.features = FeatureMap(max_features)
         self.n_learned = self.version = 0
@@ -101,20 +106,22 @@ class Knowledge:
         floor: float,
         seed: int,
         half_life: int | None,
+        reward_range: RewardRange,
     ) -> "Knowledge":
         """What was written, of an agent with these parameters."""
         known = cls.__new__(cls)
+        known.reward_range = reward_range
         known.explorer, known.floor, known.seed, known.half_life = explorer, floor, seed, half_life
         labels = tuple(read_labels([label_from_json(label) for label in about["labels"]], 1))
         plays = [read_whole(n, 0, 2**62) for n in about["plays"]]
-        rewards = [read_number(r, 0.0) for r in about["rewards"]]
+        rewards = [read_number(r, -MOST_EARNED, MOST_EARNED) for r in about["rewards"]]
         if {len(plays), len(rewards)} != {len(labels)}:
             raise DataError("actions whose counts are missing")
         known.set_labels(labels, plays, rewards)
         known.features = FeatureMap.from_json(about["features"])
         known.n_learned = read_whole(about["n_learned"], 0, 2**62)
         known.version = read_whole(about["version"], 0, 2**62)
-        known.total_reward = read_number(about["total_reward"], 0.0)
+        known.total_reward = read_number(about["total_reward"], -MOST_EARNED, MOST_EARNED)
         models: dict[str, Model] = {}
         for name in _MODELS:
             if name == "model" or name in about:
@@ -124,7 +131,8 @@ class Knowledge:
                     len(labels),
                 ):
                     raise DataError("a model of another size")
-                models[name] = Model.from_parts(explorer, seed, one, under(name, arrays))
+                own = (explorer, seed, reward_range)
+                models[name] = Model.from_parts(*own, one, under(name, arrays))
         known.model, known.young = models["model"], models.get("young")
         known.make_room()
         return known
@@ -337,7 +345,7 @@ class Knowledge:
 
     def _new_model(self, generation: int) -> Model:
         sizes = self.features.n_features, len(self.labels)
-        return Model(self.explorer, self.seed, generation, *sizes)
+        return Model(self.explorer, self.seed, generation, *sizes, self.reward_range)
 
     # -- growing ----------------------------------------------------------------------------
 
@@ -346,14 +354,10 @@ class Knowledge:
         self.make_room()
 
     def _resize(self, kept: Ints, n_actions: int) -> None:
-        """Have the models take in the features, and actions that moved.
-
-        New actions are expected to earn halfway from the average reward to the best possible.
-        """
-        hoped = min((1.0 + self.average_reward) / 2.0, 0.999)
+        """Have the models take in the features, and actions that moved."""
         for model in self.models:
             sizes = self.features.n_features, self.features.filled
-            model.resize(*sizes, kept, n_actions, hoped)
+            model.resize(*sizes, kept, n_actions, self.average_reward)
 
     def add(self, labels: Sequence[Label]) -> None:
         """Take in new actions."""

@@ -8,12 +8,13 @@ import numpy as np
 from melee import growth
 from melee.agent.file import Arrays
 from melee.arrays import Floats, Ints, Within, Words
-from melee.checks import read_text, read_whole
+from melee.checks import RewardRange, read_text, read_whole
 from melee.compiled import Program, compiling_makes_way, program
 from melee.errors import DataError, shown
 from melee.explorers import Explorer, Problem
 from melee.explorers.base import Kind
 from melee.explorers.hidden import Widened
+from melee.explorers.ranged import FARTHEST, hoped
 from melee.explorers.rescaled import N_KEPT, Rescaled, restart
 from melee.learners.ridge import MAX_EXACT_NUMBERS
 from melee.loop import act_rows, learn_rows
@@ -37,12 +38,21 @@ class Model:
         Which explorer, and the random numbers that it learns with.
     n_features, n_actions
         Its size at first.
+    reward_range
+        The range of rewards, if it is declared.
     """
 
     def __init__(
-        self, explorer: Explorer, seed: int, generation: int, n_features: int, n_actions: int
+        self,
+        explorer: Explorer,
+        seed: int,
+        generation: int,
+        n_features: int,
+        n_actions: int,
+        reward_range: RewardRange = None,
     ) -> None:
         self.explorer, self.seed, self.generation = explorer, seed, generation
+        self.reward_range = reward_range
         self.n_features, self.n_actions = n_features, n_actions
         self.n_learned = 0
         self.optimism: Floats = np.zeros(n_actions)  # what late actions were first expected to earn
@@ -54,7 +64,8 @@ class Model:
         self._act, self._learn = self._programs()
 
     def _start(self, n_features: int, n_actions: int, kind: Kind | None = None) -> Rescaled:
-        return self.explorer.begin_cold(Problem(n_features, n_actions, kind=kind))
+        problem = Problem(n_features, n_actions, kind=kind, reward_range=self.reward_range)
+        return self.explorer.begin_cold(problem)
 
     def _make_room(self) -> None:
         """What depends on the number of features alone."""
@@ -147,7 +158,7 @@ class Model:
 
     @compiling_makes_way()
     def resize(
-        self, n_features: int, filled: list[float], kept: Ints, n_actions: int, hoped: float
+        self, n_features: int, filled: list[float], kept: Ints, n_actions: int, average: float
     ) -> None:
         """Take in new features, new actions, or let actions go.
 
@@ -157,8 +168,9 @@ class Model:
             How many features there are now, and what the past had in the new ones.
         kept, n_actions
             Where each action is now (-1: gone), and how many there are.
-        hoped
-            What new actions are expected to earn at first, unless nothing was learned so far.
+        average
+            The average reward so far. New actions are expected to earn halfway from there to the
+            best that is known, unless nothing was learned so far.
         """
         stays = kept >= 0
         optimism = np.zeros(n_actions)
@@ -166,7 +178,7 @@ class Model:
         if self.n_learned:
             new = np.ones(n_actions, np.bool_)
             new[kept[stays]] = False
-            optimism[new] = hoped
+            optimism[new] = hoped(self.state.range, average)
         old, settled, before = self.state, self.is_settled, self.n_features
         fresh = self._start(n_features, n_actions, growth.kind_of(old) if settled else None)
         _encourage(fresh, optimism)
@@ -195,8 +207,12 @@ class Model:
         rows[:, :common] = old.contexts[stay, :common]
         if self.n_features > before:
             rows[:, before:] = filled[before:]
-        times, outcomes = old.rounds[stay, 0], old.outcomes[stay]
-        restart(self.state, rows[:-1], times[:-1], actions[stay[:-1]], outcomes[:-1])
+        times, actions = old.rounds[stay, 0], actions[stay]
+        rewards, probabilities = old.rewards[stay], old.probabilities[stay]
+        past = slice(None, -1)
+        restart(
+            self.state, rows[past], times[past], actions[past], rewards[past], probabilities[past]
+        )
         self._learn.run(
             self.state,
             self._scaling,
@@ -204,9 +220,9 @@ class Model:
             self._x,
             int(times[-1]) - 1,
             self._rng,
-            actions[stay[-1:]],
-            outcomes[-1, :1],
-            outcomes[-1, 1:],
+            actions[-1:],
+            rewards[-1:],
+            probabilities[-1:],
         )
 
     def to_parts(self) -> tuple[dict[str, Any], Arrays]:
@@ -229,14 +245,16 @@ class Model:
         return about, arrays
 
     @classmethod
-    def from_parts(cls, explorer: Explorer, seed: int, about: Any, arrays: Arrays) -> "Model":
+    def from_parts(
+        cls, explorer: Explorer, seed: int, reward_range: RewardRange, about: Any, arrays: Arrays
+    ) -> "Model":
         """The model that was written.
 
         An array or a number that the file does not have is as in a fresh state: it was written
         before there was such a thing. One that the state does not have is refused.
         """
         model = cls.__new__(cls)
-        model.explorer, model.seed = explorer, seed
+        model.explorer, model.seed, model.reward_range = explorer, seed, reward_range
         model.generation = read_whole(about["generation"], 0, 2**31)
         model.n_features = read_whole(about["n_features"], 1)
         model.n_actions = read_whole(about["n_actions"], 1)
@@ -250,7 +268,9 @@ class Model:
         model._make_room()
         state = model._start(model.n_features, model.n_actions, kind)
         model.optimism = np.zeros(model.n_actions)
-        _fill({"optimism": model.optimism}, arrays, {"optimism": Within(0.0, 0.999)})
+        _fill(
+            {"optimism": model.optimism}, arrays, {"optimism": Within(-2 * FARTHEST, 2 * FARTHEST)}
+        )
         _encourage(state, model.optimism)
         _fill(dict(growth.named(state, lasting=True)), arrays, growth.bounds(state))
         model.state = growth.with_settings(state, _settings(model, state, about["settings"]))
@@ -312,9 +332,10 @@ def _check_numbers(model: Model) -> None:
     n = int(state.kept[0])
     rounds = state.rounds[: n if n < N_KEPT else 0]  # once settled they are not looked at again
     fine = 0 <= int(state.learned[0]) <= n <= N_KEPT
+    fine = fine and 0 <= int(state.range.set_by[0]) <= n
     fine = fine and bool((rounds[:, 0] >= 1).all() and (rounds[:, 0] <= model.n_learned).all())
     fine = fine and bool((rounds[:, 1] >= 0).all() and (rounds[:, 1] < model.n_actions).all())
-    fine = fine and bool((state.outcomes[: len(rounds), 1] > 0.0).all())
+    fine = fine and bool((state.probabilities[: len(rounds)] > 0.0).all())
     inner: Any = state.inner
     if isinstance(inner, Widened):
         columns = inner.units.columns

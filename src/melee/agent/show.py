@@ -14,8 +14,22 @@ def as_text(agent: "Agent") -> str:
     """One line: what it is, and how far it has come."""
     return (
         f"<Agent: {len(agent.actions_)} actions, explorer {agent.policy_}, "
-        f"{agent.n_learned_} rounds learned, {agent.n_pending_} pending>"
+        f"{_rewards(agent)}{agent.n_learned_} rounds learned, {agent.n_pending_} pending>"
     )
+
+
+def _shown(reward: float) -> str:
+    """A mean reward to three places, or three digits where that says more or takes less room."""
+    plain = 1e-2 <= abs(reward) < 1e6 or reward == 0.0
+    return f"{reward:,.3f}" if plain else f"{reward:.3g}"
+
+
+def _rewards(agent: "Agent") -> str:
+    """The range of rewards, if it is declared."""
+    if agent._range is None:
+        return ""
+    low, high = agent._range
+    return f"rewards from {low:g} to {high:g}, "
 
 
 def as_html(agent: "Agent") -> str:
@@ -23,7 +37,7 @@ def as_html(agent: "Agent") -> str:
     rows = sorted(agent.summary(), key=lambda row: -row[1])
     body = "".join(
         f"<tr><td style='{_STYLE}'>{escape(str(label))}</td><td style='{_STYLE}'>{plays:,}</td>"
-        f"<td style='{_STYLE}'>{f'{average:.3f}' if plays else '–'}</td></tr>"
+        f"<td style='{_STYLE}'>{_shown(average) if plays else '–'}</td></tr>"
         for label, plays, average in rows[:_SHOWN]
     )
     if len(rows) > _SHOWN:
@@ -31,7 +45,8 @@ def as_html(agent: "Agent") -> str:
     said = agent.diagnostics()
     facts = (
         f"{agent.n_learned_:,} rounds learned · {agent.n_pending_:,} pending · "
-        f"{said['features']:,.0f} features · average reward {said['average reward']:.3f}"
+        f"{said['features']:,.0f} features · {_rewards(agent).replace(',', ' ·')}"
+        f"average reward {_shown(said['average reward'])}"
     )
     names = "".join(f"<th style='{_STYLE}'>{n}</th>" for n in ("action", "rounds", "reward"))
     return (

@@ -40,6 +40,7 @@ class Bagging(LearningExplorer):
     """
 
     name: ClassVar[str] = "bagging"
+    needs_unit_rewards: ClassVar[bool] = False
     bags: int = count(16, 1, 1024)
     greedify: bool = flag(False)
 

@@ -10,6 +10,7 @@ import numpy as np
 from melee.arrays import Floats
 from melee.errors import InputError, UnknownNameError, unknown
 from melee.explorers.hidden import Units, Widened, widen
+from melee.explorers.ranged import Range, Ranged
 from melee.explorers.rescaled import Rescaled
 from melee.learners import registry as learners
 from melee.learners.base import Learner
@@ -40,6 +41,8 @@ class Problem:
     """The kind of model, whatever the size; by default the size decides."""
     n_hidden: int = 0
     """How many of the features are hidden units, the last ones."""
+    reward_range: tuple[float, float] | None = (0.0, 1.0)
+    """The least and the greatest reward there can be; None where that is to be found out."""
 
     @property
     def n_inputs(self) -> int:
@@ -76,18 +79,36 @@ class Explorer(Configured):
     """Whether what it has seen changes what it does."""
     sees_all_rewards: ClassVar[bool] = False
     """Whether a simulation shows it the rewards of all actions, and not its own alone."""
+    needs_unit_rewards: ClassVar[bool] = True
+    """Whether what it learns has to be in [0, 1] always; else a reward that comes after the first
+    256 may be mapped to a little less or more (see `melee.explorers.ranged`)."""
 
     def start(self, problem: Problem) -> Any:
         """A fresh state (a NamedTuple of arrays) for one run."""
         raise TypeError(f"{type(self).__name__} does not say how it starts")
 
     def begin(self, problem: Problem) -> Any:
-        """The state that the loop works on: `start`'s, behind what readies its contexts."""
-        return self.start(problem)
+        """The state that the loop works on: `start`'s, behind what readies contexts and rewards."""
+        return self.in_range(problem, self.start(problem))
 
     def begin_cold(self, problem: Problem) -> Rescaled:
         """The same for contexts as they come, which it learns to scale."""
-        return Rescaled.around(self.start(unlabelled(problem)), problem.n_features, cold=True)
+        found = self.range_of(problem)
+        return Rescaled.around(
+            self.start(unlabelled(problem)), problem.n_features, found, cold=True
+        )
+
+    def range_of(self, problem: Problem) -> Range:
+        """The range of rewards, declared or yet to be found."""
+        return Range.of(problem.reward_range, within=self.needs_unit_rewards)
+
+    def in_range(self, problem: Problem, state: Any) -> Any:
+        """A state behind the range of rewards, unless that is [0, 1]."""
+        if problem.reward_range == (0.0, 1.0):
+            return state
+        known = None if problem.labelled is None else problem.labelled[1]
+        found, k = self.range_of(problem), problem.n_actions
+        return Ranged.around(state, found, k, known, sees_all=self.sees_all_rewards)
 
     def with_floor(self, floor: float) -> tuple["Explorer", float]:
         """The explorer that knows of uniform exploration around it, and what is left to mix in."""
@@ -171,7 +192,7 @@ class RidgeExplorer(Explorer):
         self.model()  # whose settings are checked too
 
     def begin(self, problem: Problem) -> Any:
-        """The state of `start`, behind hidden units and rescaling where they are asked for."""
+        """The state of `start`, behind hidden units, rescaling and a range where there are any."""
         return self.behind(problem, self.start)
 
     def begin_cold(self, problem: Problem) -> Rescaled:
@@ -181,15 +202,15 @@ class RidgeExplorer(Explorer):
 
     def behind(self, problem: Problem, start: Callable[[Problem], Any]) -> Any:
         """The same for another way to start."""
-        n_features, n_hidden = problem.n_features, self.n_hidden(problem)
+        given, n_features, n_hidden = problem, problem.n_features, self.n_hidden(problem)
         if self.cold:
             problem = unlabelled(problem)
         state = start(problem if n_hidden == 0 else widened(problem, n_hidden))
         if n_hidden > 0:
             state = Widened.around(state, n_features, n_hidden)
         if self.cold or self.rescale:
-            state = Rescaled.around(state, n_features, cold=self.cold)
-        return state
+            return Rescaled.around(state, n_features, self.range_of(given), cold=self.cold)
+        return self.in_range(given, state)
 
     def n_hidden(self, problem: Problem) -> int:
         """As many hidden units as asked for; none where the learner would not fit with them."""
@@ -251,6 +272,11 @@ class LearningExplorer(RidgeExplorer):
     loss: str = choice("squared", "squared", "logistic")
     steps: str = choice("plain", "plain", "adaptive")
     learning_rate: float | None = number(None, 0.0, above=True)
+
+    def range_of(self, problem: Problem) -> Range:
+        """The range of rewards; logistic loss has no targets outside of [0, 1]."""
+        within = self.needs_unit_rewards or self.loss == "logistic"
+        return Range.of(problem.reward_range, within=within)
 
     def __post_init__(self) -> None:
         super().__post_init__()

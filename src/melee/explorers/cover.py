@@ -54,6 +54,7 @@ class Cover(LearningExplorer):
     """
 
     name: ClassVar[str] = "cover"
+    needs_unit_rewards: ClassVar[bool] = False
     everywhere: ClassVar[bool] = True
     policies: int = count(16, 1, 1024)
     psi: float = number(0.1, 0.0)

@@ -33,6 +33,7 @@ class EpsilonGreedy(LearningExplorer):
     """
 
     name: ClassVar[str] = "epsilon-greedy"
+    needs_unit_rewards: ClassVar[bool] = False
     epsilon: float = number(0.0, 0.0, 1.0)
 
     def start(self, problem: Problem) -> EpsilonState:
@@ -51,6 +52,7 @@ class EpsilonDecreasing(LearningExplorer):
     """
 
     name: ClassVar[str] = "epsilon-decreasing"
+    needs_unit_rewards: ClassVar[bool] = False
     epsilon: float = number(0.1, 0.0, 1.0, above=True)
 
     def start(self, problem: Problem) -> EpsilonState:

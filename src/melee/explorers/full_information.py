@@ -29,6 +29,7 @@ class FullInformation(LearningExplorer):
     """
 
     name: ClassVar[str] = "full-information"
+    needs_unit_rewards: ClassVar[bool] = False
     sees_all_rewards: ClassVar[bool] = True
     learner: str = learner_choice("ridge")
     optimizer: str = choice("direct", "direct")

@@ -9,6 +9,9 @@ round for the first 256 and none later.
 
 Contexts that were scaled before can be rescaled too: 256 rows know more than thirty. That begins
 with the 32nd round, as the given scaling is the better one until then.
+
+Where the range of rewards is not declared, its map (see `melee.explorers.ranged`) is set anew by
+the same rounds, from the second on, and the past is learned again by it.
 """
 
 import math
@@ -19,24 +22,26 @@ import numpy as np
 from melee.arrays import Floats, Ints, Scratch, Shares, Words
 from melee.compiled import implements, interpreted_as, kernel
 from melee.explorers.interface import distribution, learn
+from melee.explorers.ranged import N_SETTLED, Range, set_map_by, taken
 from melee.rng import LEARN, start_round
 from melee.scaling import Scaling, scale_row, standardize
 from melee.standardizing import LIMIT
 from melee.states import Bytes, in_one_block
 
-N_KEPT = 256
-"""Rounds after which the scaling is settled."""
+N_KEPT = N_SETTLED
+"""Rounds after which the scaling is settled, and the map of rewards."""
 FROM_COLD, FROM_SCALED = 2, 32
 """The number of rounds by which a scaling is first found."""
 
 
 class Rescaled(NamedTuple):
-    """An explorer's state behind a scaling of its own."""
+    """An explorer's state behind a scaling and a range of rewards of its own."""
 
     inner: Any
     block: Bytes  # the memory of `inner`
     initial: Bytes  # the same before the first round
     scaling: Scaling
+    range: Range
     plain: float  # the scale of a column that has been constant so far
     first: int  # rounds by which the scaling is first found
     raw: Scratch  # (d,)
@@ -45,10 +50,11 @@ class Rescaled(NamedTuple):
     learned: Ints  # (1,) how many of these `inner` has learned
     contexts: Floats  # (N_KEPT, d), as they came
     rounds: Ints  # (N_KEPT, 2): number and action
-    outcomes: Shares  # (N_KEPT, 2): reward and probability
+    rewards: Floats  # (N_KEPT,), as they came
+    probabilities: Shares  # (N_KEPT,)
 
     @classmethod
-    def around(cls, inner: Any, n_features: int, *, cold: bool) -> "Rescaled":
+    def around(cls, inner: Any, n_features: int, found: Range, *, cold: bool) -> "Rescaled":
         """The state before its first context: one as it came (cold), or one scaled already."""
         moved, block = in_one_block(inner)
         size = math.sqrt(n_features)
@@ -60,6 +66,7 @@ class Rescaled(NamedTuple):
             block=block,
             initial=block.copy(),
             scaling=Scaling(table, LIMIT, 1.0 / size),
+            range=found,
             plain=plain,
             first=FROM_COLD if cold else FROM_SCALED,
             raw=np.zeros(n_features),
@@ -68,7 +75,8 @@ class Rescaled(NamedTuple):
             learned=np.zeros(1, np.int64),
             contexts=np.zeros((N_KEPT, n_features)),
             rounds=np.zeros((N_KEPT, 2), np.int64),
-            outcomes=np.zeros((N_KEPT, 2)),
+            rewards=np.zeros(N_KEPT),
+            probabilities=np.zeros(N_KEPT),
         )
 
 
@@ -92,12 +100,28 @@ def copy_bytes(source: Bytes, target: Bytes) -> None:
 
 
 @kernel
-def settle(state: Rescaled) -> None:
-    """Standardize by the rounds kept, and start the explorer again from there.
+def settle(state: Rescaled, n: int) -> bool:
+    """Find the scale of contexts and the map of rewards by the first n rounds, if it is time.
 
-    A column that is constant so far is only shifted. Overwrites the scaling and `inner`.
+    That is whenever n is a power of two, and for rewards when the first different one is there. A
+    column that is constant so far is only shifted. Returns whether anything may have changed: then
+    the explorer has to learn the past again.
     """
-    standardize(state.contexts, state.kept[0], state.plain, state.scaling.shift_scale)
+    doubled = n >= 2 and n & (n - 1) == 0
+    scales = doubled and n >= state.first
+    if scales:
+        standardize(state.contexts, n, state.plain, state.scaling.shift_scale)
+    found = state.range
+    differs = found.map[1] == 0.0 and state.rewards[n - 1] != state.rewards[0]
+    maps = not found.declared and (doubled or differs)
+    if maps:
+        set_map_by(found, state.rewards, n)
+    return scales or maps
+
+
+@kernel
+def begin_again(state: Rescaled) -> None:
+    """Set the explorer back to before its first round. Overwrites `inner`."""
     copy_bytes(state.initial, state.block)
     state.learned[0] = 0
 
@@ -105,19 +129,16 @@ def settle(state: Rescaled) -> None:
 @kernel
 def keep(
     state: Rescaled, x: Floats, t: int, action: int, reward: float, probability: float
-) -> bool:
-    """Keep a round; True where it is time to settle the scaling again."""
+) -> None:
+    """Keep a round."""
     n = state.kept[0]
-    if n >= N_KEPT:
-        return False
     for i in range(state.raw.shape[0]):
         state.contexts[n, i] = x[i]
     state.rounds[n, 0] = t
     state.rounds[n, 1] = action
-    state.outcomes[n, 0] = reward
-    state.outcomes[n, 1] = probability
+    state.rewards[n] = reward
+    state.probabilities[n] = probability
     state.kept[0] = n + 1
-    return bool(n + 1 >= state.first and n & (n + 1) == 0)  # n + 1 is a power of two
 
 
 @implements(distribution, Rescaled)
@@ -133,8 +154,10 @@ def rescaled_learn(
 ) -> None:
     """The inner explorer learns the round, or everything again in a new scale."""
     settled = state.kept[0] >= N_KEPT
-    if keep(state, x, t, action, reward, probability):
-        settle(state)
+    if not settled:
+        keep(state, x, t, action, reward, probability)
+        if settle(state, state.kept[0]):
+            begin_again(state)
     first = state.learned[0]
     last = first + 1 if settled else state.kept[0]
     for i in range(first, last):
@@ -143,27 +166,34 @@ def rescaled_learn(
         else:
             scale_row(state.scaling, state.contexts[i], state.scaled)
             t, action = state.rounds[i, 0], state.rounds[i, 1]
-            reward, probability = state.outcomes[i, 0], state.outcomes[i, 1]
+            reward, probability = state.rewards[i], state.probabilities[i]
             start_round(rng, t, LEARN)
-        learn(state.inner, state.scaled, t, rng, action, reward, probability)
+        u = taken(state.range, reward, not settled and i < state.range.set_by[0])
+        learn(state.inner, state.scaled, t, rng, action, u, probability)
     state.learned[0] = state.kept[0]
 
 
 def restart(
-    state: Rescaled, contexts: Floats, times: Ints, actions: Ints, outcomes: Floats
+    state: Rescaled,
+    contexts: Floats,
+    times: Ints,
+    actions: Ints,
+    rewards: Floats,
+    probabilities: Floats,
 ) -> None:
     """Give a fresh state a past: the next round that it learns has it learn all of these first.
 
     It ends as if it had learned them one by one, for at every moment a state is the one that the
-    scaling of the moment gives.
+    scaling and the map of the moment give.
     """
     n = len(contexts)
     state.contexts[:n] = contexts
     state.rounds[:n, 0], state.rounds[:n, 1] = times, actions
-    state.outcomes[:n] = outcomes
-    settled_by = 1 << n.bit_length() - 1 if n else 0  # the last power of two
-    if settled_by >= state.first:
-        state.kept[0] = settled_by
-        settle(state)
+    state.rewards[:n], state.probabilities[:n] = rewards, probabilities
+    if n:
+        settle(state, 1 << n.bit_length() - 1)  # the last power of two
+        different = np.flatnonzero(state.rewards[:n] != state.rewards[0])
+        if len(different) and not state.range.declared and state.range.map[1] == 0.0:
+            settle(state, int(different[0]) + 1)
     state.kept[0] = n
-    state.learned[0] = 0
+    begin_again(state)

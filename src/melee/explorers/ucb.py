@@ -41,6 +41,7 @@ class LinUcb(RidgeExplorer):
     """
 
     name: ClassVar[str] = "linucb"
+    needs_unit_rewards: ClassVar[bool] = False
     alpha: float = number(0.1, 0.0)
 
     def start(self, problem: Problem) -> LinUcbState:

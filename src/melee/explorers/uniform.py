@@ -20,6 +20,7 @@ class Uniform(Explorer):
     """Play every action with probability 1/K."""
 
     name: ClassVar[str] = "uniform"
+    needs_unit_rewards: ClassVar[bool] = False
     learns: ClassVar[bool] = False
 
     def start(self, problem: Problem) -> UniformState:

@@ -97,7 +97,7 @@ def blobs(
     labels = np.concatenate([np.arange(n_actions), rng.integers(n_actions, size=n_rows)])[:n_rows]
     rng.shuffle(labels)
     contexts = centres[labels] + rng.normal(size=(n_rows, n_features))
-    return Task("blobs", contexts, np.eye(n_actions)[labels])
+    return Task("blobs", contexts, np.eye(n_actions)[labels], reward_range=(0.0, 1.0))
 
 
 def graded(n_rows: int, *, n_actions: int, n_features: int, seed: int) -> Task:
@@ -105,7 +105,9 @@ def graded(n_rows: int, *, n_actions: int, n_features: int, seed: int) -> Task:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n_rows, n_features))
     signal = x @ rng.normal(size=(n_features, n_actions)) + rng.normal(size=(n_rows, n_actions))
-    return Task("graded", x * 10.0 ** rng.integers(-3, 4, n_features), 1 / (1 + np.exp(-signal)))
+    rewards = 1 / (1 + np.exp(-signal))
+    contexts = x * 10.0 ** rng.integers(-3, 4, n_features)
+    return Task("graded", contexts, rewards, reward_range=(0.0, 1.0))
 
 
 @cache

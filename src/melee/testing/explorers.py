@@ -165,7 +165,8 @@ def renaming_actions_renames_the_result(explorer: Explorer) -> None:
     task, new_name = graded(100, n_actions=5, n_features=3, seed=8), np.array([3, 0, 4, 1, 2])
     prepared = prepare(task)
     renamed_rewards = task.rewards[:, np.argsort(new_name)]
-    other = dataclasses.replace(prepared, task=Task("renamed", task.contexts, renamed_rewards))
+    turned = Task("renamed", task.contexts, renamed_rewards, reward_range=task.reward_range)
+    other = dataclasses.replace(prepared, task=turned)
     bandit, renamed = (Bandit.for_prepared(p, explorer, seed=2) for p in (prepared, other))
     renamed._rng = bandit._rng.copy()
     for row in prepared.order:
