@@ -157,6 +157,7 @@ class Melee(RidgeExplorer):
     """
 
     name: ClassVar[str] = "melee"
+    needs_unit_rewards: ClassVar[bool] = False
     learner: str = learner_choice("adaptive", spread=True)
     ridge: float = number(0.2, 0.0, above=True)
     exact: int = count(500, 0)
