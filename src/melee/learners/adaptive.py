@@ -378,8 +378,12 @@ def adaptive_spread_guess(learner: Adaptive, x: Floats, row: int) -> float:
 
 @implements(observe, Adaptive)
 def adaptive_observe(learner: Adaptive, x: Floats, row: int, target: float, weight: float) -> None:
-    """Every member learns the target; then they are weighed again."""
-    totals, errors, prior = learner.totals, learner.errors, learner.now[PRIOR]
+    """Every member learns the target; then they are weighed again.
+
+    The first target of all is a surprise to everyone, and counts as no error.
+    """
+    totals, errors = learner.totals, learner.errors
+    prior = learner.now[PRIOR] if totals[ROUNDS] > 0.0 else target
     narrow(learner, x)
     error = member_observe(learner.wide, x, row, target, weight, prior)
     errors[0] += error * error
