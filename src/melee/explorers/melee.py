@@ -104,7 +104,7 @@ class Policy(NamedTuple):
         how[3] = 2.0
         return cls(
             how=how,
-            gate=_weights(SHARED, one=-1.0, unexplained=-1.5),
+            gate=_weights(SHARED, one=-2.0, unexplained=-4.0),
             bold=_weights(SCHEMA, one=math.log(1.2), best=8.0),
             careful=_weights(SCHEMA, noise=2.0),
             low=-everything,

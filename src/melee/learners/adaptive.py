@@ -9,7 +9,7 @@ three models of every action learn side by side:
 - *average*: no context, the action's average reward.
 
 Each predicts a round before it learns it; e are the averages of the squared errors so made. The
-models are mixed in proportion to exp(bias - ½·trust·min(n, 400)·log e).
+models are mixed in proportion to exp(bias - ½·trust·min(n, 1000)·log e).
 
 All of them pull towards the average reward r̄ rather than 0. For targets r - r̄ one keeps s = A⁻¹Σx
 beside w = A⁻¹Σx·r: the prediction is x·w + r̄·(1 - x·s), exactly the ridge under the r̄ of the moment,
@@ -47,7 +47,7 @@ from melee.settings import count, number
 MAX_EXACT, MAX_WIDENED = 2**22, 2**20
 """Numbers in the exact models of all actions together; and with hidden units, which teach little
 where each of many actions is seen rarely."""
-WINDOW = 400.0
+WINDOW = 1000.0
 """Rounds after which evidence weighs no more: what was learned first is not all that counts."""
 NEGLIGIBLE = 0.01
 """A member that would weigh less is left out."""
@@ -63,7 +63,7 @@ ROUNDS, SUM, SQUARES, LEAST, MOST = 0, 1, 2, 3, 4
 TRUST, BIAS_PLAIN, BIAS_AVERAGE, PULL = 0, 1, 2, 3
 """Places in `how`; three numbers for the pull."""
 
-HOW: Floats = np.array([0.5, 0.0, -1.0, 20.0, 0.0, 0.0])
+HOW: Floats = np.array([0.3, 0.0, -2.0, 20.0, 0.0, 0.0])
 """How members are mixed where no policy has learned it: trust; biases of plain and average; and the
 prior mean, low + σ(p₀ + p₁·log ρ + p₂·log K)·(r̄ - low), which is r̄ with these."""
 
