@@ -14,8 +14,8 @@ def logistic(z):
 class Adaptive:
     """Three ridges of every row, fitted again to the whole history whenever one is asked.
 
-    `wide` sees all inputs, `plain` none of the hidden units, `average` the intercept alone. They fit
-    targets less the prior mean of the moment, and add it to what they predict.
+    `wide` sees all inputs, `plain` none of the hidden units, `average` the intercept alone. They
+    fit targets less the prior mean of the moment, and add it to what they predict.
     """
 
     def __init__(self, n_rows, n_inputs, ridge, strong, *, exact, n_hidden=0, how=None):
