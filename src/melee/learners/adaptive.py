@@ -53,6 +53,8 @@ NEGLIGIBLE = 0.01
 """A member that would weigh less is left out."""
 DOUBT = 0.25
 """Variance and squared error, in squares of the rewards' range, assumed before the first round."""
+LEAST_SPAN = 1e-100
+"""Rewards that differ by less are equal: squares of that could not be told from 0."""
 FADING = 0.2
 """How fast what was known of a ratio fades."""
 
@@ -217,7 +219,7 @@ def mix(learner: Adaptive) -> None:
     low, span = totals[LEAST], totals[MOST] - totals[LEAST]
     if n == 0.0 and span < 0.0:
         low = 0.0
-    if span <= 0.0:
+    if span <= LEAST_SPAN:
         span = 1.0
     square = span * span
     average = totals[SUM] / n if n > 0.0 else low
