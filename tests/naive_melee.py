@@ -104,7 +104,8 @@ class Adaptive:
         return self.noise() * self.weights() @ (np.sqrt(self.ratios[row]) * by_diagonal)
 
     def learn(self, row, x, target, weight=1.0):
-        self.errors.append(target - self.members_predict(row, x))
+        errors = target - self.members_predict(row, x)
+        self.errors.append(errors if self.targets else np.zeros(3))  # nobody knew of the first
         for m in range(3):
             model, view = self.member(row, m, x)
             ratio = model.spread(view) ** 2 / model.spread_by_diagonal(view) ** 2
