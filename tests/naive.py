@@ -154,6 +154,9 @@ class Ridge:
     def spread(self, x):
         return math.sqrt(x @ np.linalg.solve(self.information(), x))
 
+    def spread_by_diagonal(self, x):
+        return math.sqrt(x**2 @ np.diag(np.linalg.inv(self.information())))
+
 
 class DiagonalRidge:
     """w += error·(x/A)/(1/weight + x·(x/A)) with the diagonal A of the information."""
@@ -171,6 +174,8 @@ class DiagonalRidge:
 
     def spread(self, x):
         return math.sqrt(x @ (x / self.A))
+
+    spread_by_diagonal = spread
 
 
 # --- policy optimizers: (target, weight) per action, None where nothing is learned ------------
@@ -512,7 +517,7 @@ class Rescaled:
             self.twin.learn(self.inputs(x), *rest)
 
 
-# --- learned optimism, hidden units, cold start -------------------------------------------------
+# --- hidden units, cold start -------------------------------------------------
 
 
 def widened(x, columns, weights):
@@ -585,103 +590,6 @@ def units_at_once(rewards):
         u = 0.5 if ends is None else units(seen[-1:], *ends)[0]
         found.append(min(max(u, 0.0), 1.0) if n <= 256 else u)
     return found
-
-
-class Melee:
-    """mean + exp(g(ψ))·spread over ridges solved from scratch; everything else by the history.
-
-    g is `linear`·ψ + `outer`·tanh(`inner` ψ), kept in [-12, 4], of ψ kept in [`low`, `high`].
-    """
-
-    def __init__(self, n_actions, n_inputs, network, budget, ridge):
-        self.f = Optimizer(n_actions, lambda: Ridge(n_inputs, ridge))
-        self.linear, self.inner, self.outer, self.low, self.high = network
-        self.budget = budget
-        self.played = []  # action, reward, mean of that action before, largest mean before
-        self.decided_by = {"network": 0, "rule": 0, "greedy": 0}
-        self.n_held = 0
-
-    def means(self, x):
-        return self.f.predict(x).round(12) + 0.0  # unplayed actions predict 0 and are tied
-
-    def spreads(self, x):
-        return np.array([m.spread(x) for m in self.f.models])
-
-    def inputs(self, x):
-        """ψ of every action, in the order of the docstring."""
-        means, spreads = self.means(x), self.spreads(x)
-        n, k = len(self.played), len(means)
-        actions = np.array([a for a, _, _, _ in self.played], dtype=int)
-        rewards = np.array([r for _, r, _, _ in self.played])
-        errors = rewards - np.array([m for _, _, m, _ in self.played])
-        best = means.max()
-        average = (0.5 + rewards.sum()) / (n + 1)
-        recent = 0.5
-        for reward in rewards:
-            recent = 0.95 * recent + 0.05 * reward
-        shared = [
-            1.0,
-            math.log(n + 1) / 8,
-            math.log(k) / 3,
-            math.log(len(x)) / 4,
-            math.log((0.25 + (errors**2).sum()) / (n + 1)) / 3,
-            average,
-            math.log(1.02 - np.clip(best, 0, 1)) / 4,
-            4 * errors.sum() / (n + 5),
-            recent,
-        ]
-        beside = spreads[means == best].max()  # the widest of tied ones
-        rows = []
-        for a in range(k):
-            n_plays = (actions == a).sum()
-            own = [
-                math.log(1.02 - np.clip(means[a], 0, 1)) / 4,
-                math.log(1 + n_plays) / 6,
-                min(best - means[a], 1.5),
-                math.log(spreads[a]) / 2,
-                math.log(spreads[a] / beside),
-                (rewards[actions == a].sum() + average) / (n_plays + 1),
-                float(means[a] == best),
-            ]
-            rows.append([*shared, *own])
-        return np.array(rows)
-
-    def cost_of_exploring(self):
-        """What the predicted actions were expected to earn where others were played, less that."""
-        cost = shortfall = 0.0
-        n_predicted = 0
-        for _, reward, mean, best in self.played:
-            if mean < best:
-                expected = np.clip(best, 0, 1) + shortfall / (n_predicted + 10)
-                cost += np.clip(expected, 0, 1) - reward
-            else:
-                n_predicted += 1
-                shortfall += reward - np.clip(best, 0, 1)
-        return cost
-
-    def pmf(self, x, t):
-        means, psi = self.means(x), self.inputs(x)
-        width = self.high - self.low
-        familiar = ((psi >= self.low - width) & (psi <= self.high + width)).all()
-        k, n = len(means), len(self.played) + 1
-        if self.cost_of_exploring() > self.budget * math.sqrt(k * n):
-            self.decided_by["greedy"] += 1
-            sizes = np.zeros(k)
-        elif not familiar:
-            self.decided_by["rule"] += 1
-            sizes = np.full(k, 1.2 * (1.02 - np.clip(means.max(), 0, 1)) ** 4)
-        else:
-            self.decided_by["network"] += 1
-            held = np.clip(psi, self.low, self.high)
-            self.n_held += int((held != psi).any())
-            g = held @ self.linear + np.tanh(held @ self.inner.T) @ self.outer
-            sizes = np.exp(np.clip(g, -12, 4))
-        return greedy((means + sizes * self.spreads(x)).round(10))
-
-    def learn(self, x, t, action, rewards, p):
-        means, reward = self.means(x), rewards[action]
-        self.played.append((action, reward, means[action], means.max()))
-        self.f.learn(x, action, reward, 1.0)
 
 
 # --- preparation ------------------------------------------------------------------------------

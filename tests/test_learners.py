@@ -11,7 +11,7 @@ from melee.learners.ridge import DiagonalRidge, Ridge
 from melee.learners.sgd import AdaptiveSgd, Sgd
 from melee.testing import checks_for_learner
 from tests.forms import compiled
-from tests.twins import model_twin
+from tests.twins import LEARNER_TWINS
 
 dot, dot_row, quadratic_form = (
     compiled(linear.dot),
@@ -71,11 +71,12 @@ def test_sums_of_products_agree_with_numpy(n):
 # --- every learner ------------------------------------------------------------------------------
 
 LEARNERS = ["sgd", "sgd/loss=logistic/learning_rate=0.5", "sgd/steps=adaptive",
-            "sgd/steps=adaptive/loss=logistic/learning_rate=0.5", "ridge", "diagonal"]  # fmt: skip
+            "sgd/steps=adaptive/loss=logistic/learning_rate=0.5", "ridge", "diagonal",
+            "adaptive", "adaptive-diagonal", "adaptive/strong=0.3"]  # fmt: skip
 CHECKS = [
     pytest.param(check, id=f"{learner}-{check}")
     for learner in LEARNERS
-    for check in checks_for_learner(learner, model_twin)
+    for check in checks_for_learner(learner, LEARNER_TWINS[learner.partition("/")[0]])
 ]
 
 

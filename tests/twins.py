@@ -8,7 +8,7 @@ from melee.explorers import melee as learned
 from melee.explorers import melee_paper
 from melee.explorers.base import unlabelled
 from melee.explorers.hidden import Units
-from tests import naive, naive_paper
+from tests import naive, naive_melee, naive_paper
 
 
 def of_class(kind, **rest):
@@ -37,6 +37,19 @@ def model_twin(learner, n_inputs):
     return (naive.Ridge if exact else naive.DiagonalRidge)(n_inputs, learner.ridge)
 
 
+def adaptive_twin(learner, n_inputs, n_rows, **rest):
+    """The learner of all models, which learn from one another."""
+    exact = learner.name == "adaptive" and learner.fits(n_rows, n_inputs)
+    return naive_melee.Adaptive(
+        n_rows, n_inputs, learner.ridge, learner.strong, exact=exact, **rest
+    )
+
+
+def adaptive_rows(learner, n_inputs, n_rows):
+    """All models of such a learner, as `melee.testing` takes them."""
+    return adaptive_twin(learner, n_inputs, n_rows).rows()
+
+
 def exploring_rounds(explorer, problem):
     return (
         math.ceil(explorer.tau * problem.n_rounds) if explorer.rounds is None else explorer.rounds
@@ -52,8 +65,16 @@ def labelled_rows(explorer, problem):
 
 
 def melee(explorer, problem, key):
-    network, budget, _ = learned.load_policy(explorer.policy)
-    return naive.Melee(problem.n_actions, problem.n_inputs, network, budget, explorer.ridge)
+    policy, budget, _ = learned.load_policy(explorer.policy)
+    learner = adaptive_twin(
+        explorer.model(),
+        problem.n_inputs,
+        problem.n_actions,
+        n_hidden=problem.n_hidden,
+        how=policy.how,
+    )
+    settings = {"guard": explorer.guard, "mu": explorer.mu}
+    return naive_melee.Melee(problem.n_actions, learner, policy, budget, **settings)
 
 
 TWINS = {
@@ -82,8 +103,14 @@ TWINS = {
 }
 """By an explorer's name: what makes the twin of what it does itself."""
 
-LEARNER_TWINS = {"sgd": model_twin, "ridge": model_twin, "diagonal": model_twin}
-"""By a learner's name: what makes the twin of one of its models."""
+LEARNER_TWINS = {
+    "sgd": model_twin,
+    "ridge": model_twin,
+    "diagonal": model_twin,
+    "adaptive": adaptive_rows,
+    "adaptive-diagonal": adaptive_rows,
+}
+"""By a learner's name: what makes the twin of one of its models, or those of all of them."""
 
 
 def twin(explorer, problem, key):
@@ -91,7 +118,8 @@ def twin(explorer, problem, key):
     make, hidden = TWINS[explorer.name], getattr(explorer, "hidden", 0)
     if getattr(explorer, "cold", False):
         problem = unlabelled(problem)
-    wide = dataclasses.replace(problem, n_features=problem.n_features + hidden)
+    n_features = problem.n_features + hidden
+    wide = dataclasses.replace(problem, n_features=n_features, n_hidden=hidden)
 
     def inside():
         made = make(explorer, wide, key)

@@ -9,6 +9,7 @@ from melee.compiled import kernels
 from melee.explorers import Problem, cover, hidden, rescaled, thompson
 from melee.explorers.cover import Cover
 from melee.learners import interface, linear
+from melee.learners.adaptive import AdaptiveDiagonalLearner, AdaptiveLearner
 from melee.learners.ridge import DiagonalRidge, Ridge
 from melee.learners.sgd import Sgd
 from melee.scaling import Scaling, scale_row, standardize, usable
@@ -48,18 +49,36 @@ def test_sums_of_products(n):
     same(linear.dot, a[0], b)
     same(linear.dot_row, a, 1, b)
     same(linear.dot_rows, a, 1, b, np.zeros(2))
+    same(linear.add_to_row, a, 1, b, 0.3)
     same(linear.quadratic_form, symmetric(n), 0, b)
 
 
 @SIZES
 def test_a_step_of_ridge(n):
-    ridge = Ridge.start(2, n, 0.3)
-    for i in range(5):
-        x, error = np.clip(random(n, seed=i), -5, 5), 0.3 * i - 0.5
-        same(interface.correct, ridge, x, 1, error, 1.0 + i)
-        interface.correct(ridge, x, 1, error, 1.0 + i)
-    same(interface.predict_all, ridge, x, 0, np.zeros(2))
-    same(interface.predict_all, DiagonalRidge(ridge.weights, ridge.weights), x, 0, np.zeros(2))
+    for ridge in (Ridge.start(2, n, 0.3), DiagonalRidge.start(2, n, 0.3)):
+        for i in range(5):
+            x, error = np.clip(random(n, seed=i), -5, 5), 0.3 * i - 0.5
+            same(interface.gain, ridge, x, 1, 1.0 + i)
+            same(interface.correct, ridge, x, 1, error, 1.0 + i)
+            interface.correct(ridge, x, 1, error, 1.0 + i)
+        same(interface.predict_all, ridge, x, 0, np.zeros(2))
+        same(interface.note_diagonal, ridge, np.zeros((2, n)), 1)
+
+
+@pytest.mark.parametrize("kind", [AdaptiveLearner, AdaptiveDiagonalLearner])
+@pytest.mark.parametrize("n", [2, 5, 9, 70])
+def test_a_step_of_the_adaptive_learner(n, kind):
+    learner = kind().start_widened(3, n, n // 3)
+    for i in range(6):
+        x = np.append(np.clip(random(n - 1, seed=i), -5, 5), 1.0)
+        same(interface.observe, learner, x, i % 2, 0.3 * i - 0.5, 1.0 + i)
+        same(interface.correct, learner, x, i % 2, 0.3 * i - 0.5, 1.0 + i)
+        interface.observe(learner, x, i % 2, 0.3 * i - 0.5, 1.0 + i)
+        for row in range(3):
+            same(interface.predict, learner, x, row)
+            same(interface.spread, learner, x, row)
+            same(interface.spread_guess, learner, x, row)
+        same(interface.predict_all, learner, x, 1, np.zeros(2))
 
 
 @pytest.mark.parametrize("logistic", [False, True])
@@ -117,5 +136,5 @@ def test_every_other_form_is_tested_here():
         if called is not form and called not in kernels.IMPLEMENTATIONS
     }
     sums = {"dot", "dot_row", "dot_rows", "quadratic_form", "largest", "disagree"}
-    sums |= {"ridge_correct", "sgd_correct", "sgd_correct_all"}
+    sums |= {"add_to_row", "ridge_gain", "sgd_correct", "sgd_correct_all"}
     assert others == sums | {"scale_row", "widen", "standardize", "usable", "sort", "copy_bytes"}

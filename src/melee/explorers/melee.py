@@ -5,11 +5,11 @@ learner that knows its noise (`melee.learners.adaptive`). The size is a mixture 
 
     size_a = gate·exp(bold·ψ_a) + (1 - gate)·exp(careful·ψ_a),    gate = σ(g·ψ),
 
-in units of the rewards' range, with the spread in units of the noise. The *bold* rule starts as that
-of `gated-ucb`, for rewards that can be predicted: explore while nothing good is known, then stop.
-The *careful* one starts as one standard deviation of the noise, for rewards that are mostly luck. The
-gate starts by how much of the variance is explained. All weights, and how the learner mixes its
-members, were trained on synthetic tasks of both kinds (`melee.meta`).
+in units of the rewards' range, with the spread in units of the noise. The *bold* rule starts as
+that of `gated-ucb`, for rewards that can be predicted: explore while nothing good is known, then
+stop. The *careful* one starts as one standard deviation of the noise, for rewards that are mostly
+luck. The gate starts by how much of the variance is explained. All weights, and how the learner
+mixes its members, were trained on synthetic tasks of both kinds (`melee.meta`).
 
 The inputs ψ_a mean the same on every task, whatever its features, number of actions, and unit of
 reward:
@@ -320,7 +320,7 @@ def strange(policy: Policy, value: float, j: int) -> bool:
 @kernel
 def held(policy: Policy, value: float, j: int) -> float:
     """A feature within its range in training."""
-    return min(max(value, policy.low[j]), policy.high[j])
+    return float(min(max(value, policy.low[j]), policy.high[j]))
 
 
 @kernel

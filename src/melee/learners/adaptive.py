@@ -12,8 +12,8 @@ Each predicts a round before it learns it; e are the averages of the squared err
 models are mixed in proportion to exp(bias - ½·trust·min(n, 1000)·log e).
 
 All of them pull towards the average reward r̄ rather than 0. For targets r - r̄ one keeps s = A⁻¹Σx
-beside w = A⁻¹Σx·r: the prediction is x·w + r̄·(1 - x·s), exactly the ridge under the r̄ of the moment,
-though nothing is learned again.
+beside w = A⁻¹Σx·r: the prediction is x·w + r̄·(1 - x·s), exactly the ridge under the r̄ of the
+moment, though nothing is learned again.
 
 The noise is the root of the mixture's e, and the spread is in units of reward: noise times the
 average of √(x'A⁻¹x). So one width of a confidence bound serves rates of 1 % and clean labels.
@@ -53,6 +53,8 @@ NEGLIGIBLE = 0.01
 """A member that would weigh less is left out."""
 DOUBT = 0.25
 """Variance and squared error, in squares of the rewards' range, assumed before the first round."""
+LEAST_SPAN = 1e-100
+"""Rewards that differ by less are equal: squares of that could not be told from 0."""
 FADING = 0.2
 """How fast what was known of a ratio fades."""
 
@@ -217,7 +219,7 @@ def mix(learner: Adaptive) -> None:
     low, span = totals[LEAST], totals[MOST] - totals[LEAST]
     if n == 0.0 and span < 0.0:
         low = 0.0
-    if span <= 0.0:
+    if span <= LEAST_SPAN:
         span = 1.0
     square = span * span
     average = totals[SUM] / n if n > 0.0 else low
@@ -269,7 +271,7 @@ def member_predict(member: Member, x: Floats, row: int, prior: float) -> float:
 
 @kernel
 def diagonal_form(member: Member, x: Floats, row: int) -> float:
-    """X'Mx for M the diagonal of the inverse."""
+    """x'Mx for M the diagonal of the inverse."""
     total = 0.0
     for i in range(x.shape[0]):
         total += x[i] * x[i] * member.diagonal[row, i]
@@ -359,7 +361,7 @@ def adaptive_spread(learner: Adaptive, x: Floats, row: int) -> float:
         total += now[1] * spread(learner.plain.ridge, learner.narrow, row)
     if now[2] > 0.0:
         total += now[2] * spread(learner.average.ridge, learner.one, row)
-    return now[NOISE] * total
+    return float(now[NOISE] * total)
 
 
 @implements(spread_guess, Adaptive)
@@ -373,7 +375,7 @@ def adaptive_spread_guess(learner: Adaptive, x: Floats, row: int) -> float:
         total += now[1] * member_guess(learner.plain, learner.narrow, row)
     if now[2] > 0.0:
         total += now[2] * member_guess(learner.average, learner.one, row)
-    return now[NOISE] * total
+    return float(now[NOISE] * total)
 
 
 @implements(observe, Adaptive)

@@ -53,7 +53,7 @@ def noise(learner: Any) -> float:
 
 @generic
 def gain(learner: Any, x: Floats, row: int, weight: float) -> None:
-    """Of a ridge: count x, and overwrite its scratch with what an error of 1 adds to the weights."""
+    """Of a ridge: count x, and overwrite its scratch with what an error of 1 adds to weights."""
     raise TypeError("not a ridge")
 
 

@@ -1,9 +1,9 @@
 """Episodes: whole runs of `melee` on tasks of a family, from which its training learns.
 
-A family is a function from a seed to a `Task`. `both` is the one that the shipped policy was trained
-on: of two seeds one gives a task of `lifelike`, tables of labels, and one a task of `production`,
-uses with noisy rewards. `package.module:function` names any other that can be imported, so that
-other processes and machines find it too. Seeds are below 2⁴², more than 32 bits:
+A family is a function from a seed to a `Task`. `both` is the one that the shipped policy was
+trained on: of two seeds one gives a task of `lifelike`, tables of labels, and one a task of
+`production`, uses with noisy rewards. `package.module:function` names any other that can be
+imported, so that other processes and machines find it too. Seeds are below 2⁴², more than 32 bits:
 `numpy.random.default_rng` takes them.
 
 An episode counts by its share, from uniform choice (0) to the best (1), so that every task counts

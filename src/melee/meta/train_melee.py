@@ -1,13 +1,13 @@
 """The training of `melee`: evolution on whole runs, as a resumable job.
 
-CMA-ES (`melee.meta.evolution`) moves all weights of the policy at once, from the rule that it starts
-as. Every generation plays fresh tasks, the same ones with all candidates. A task counts by how far a
-candidate's share is from that of the others on it, within limits, so that no task of luck alone
-drowns the others.
+CMA-ES (`melee.meta.evolution`) moves all weights of the policy at once, from the rule that it
+starts as. Every generation plays fresh tasks, the same ones with all candidates. A task counts by
+how far a candidate's share is from that of the others on it, within limits, so that no task of luck
+alone drowns the others.
 
 Policies on the way, averaged over the latest generations, are judged on the same held-out synthetic
-tasks, and the best of those is returned. The range of its inputs and the guard's budget are measured
-there too.
+tasks, and the best of those is returned. The range of its inputs and the guard's budget are
+measured there too.
 """
 
 import dataclasses
@@ -275,7 +275,8 @@ def validation_share(training: MeleeTraining, policy: Policy, apply: Mapper = he
 def watch(job: tuple[str, int, Melee, Policy]) -> tuple[Floats, float]:
     """Features met in the episode of that seed, (states, inputs), and the cost of exploring.
 
-    Both at up to 60 moments; the cost is the most that the guard had counted, in units of its budget.
+    Both at up to 60 moments; the cost is the most that the guard had counted, beside what a budget
+    of 1 allows.
     """
     family, seed, explorer, policy = job
     prepared = episode(family, seed, explorer)

@@ -1,0 +1,244 @@
+"""Slow twins of `melee` and of its learner, from their definitions and by whole histories."""
+
+import math
+
+import numpy as np
+
+from tests.naive import DiagonalRidge, Ridge, greedy, mix_uniform
+
+
+def logistic(z):
+    return 1 / (1 + math.exp(-z))
+
+
+class Adaptive:
+    """Three ridges of every row, fitted again to the whole history whenever one is asked.
+
+    `wide` sees all inputs, `plain` none of the hidden units, `average` the intercept alone. They
+    fit targets less the prior mean of the moment, and add it to what they predict.
+    """
+
+    def __init__(self, n_rows, n_inputs, ridge, strong, *, exact, n_hidden=0, how=None):
+        kind = Ridge if exact else DiagonalRidge
+        self.kinds = [(kind, ridge), (kind, strong), (Ridge, 1.0)]
+        self.n_plain = n_inputs - 1 - n_hidden
+        self.how = (0.5, 0.0, -1.0, 20.0, 0.0, 0.0) if how is None else how
+        self.seen = [[] for _ in range(n_rows)]  # context, target and weight, by row
+        self.targets, self.errors = [], []  # of all; the errors of the three members
+        self.ratios = np.ones((n_rows, 3))
+        self.fitted = {}
+
+    def rows(self):
+        """The model of each row by itself."""
+        return [AdaptiveRow(self, row) for row in range(len(self.seen))]
+
+    def view(self, x, m):
+        """What member m sees of a context."""
+        return (x, np.append(x[: self.n_plain], 1.0), np.ones(1))[m]
+
+    def member(self, row, m, x):
+        """Member m of a row as it is fitted now, and what it sees of x."""
+        if (row, m) not in self.fitted:
+            kind, penalty = self.kinds[m]
+            model, prior = kind(len(self.view(x, m)), penalty), self.prior()
+            for seen, target, weight in self.seen[row]:
+                model.learn(self.view(seen, m), target - prior, weight)
+            self.fitted[row, m] = model
+        return self.fitted[row, m], self.view(x, m)
+
+    # What all rows share: the range of targets, how members have done, the noise, the prior mean.
+
+    def range(self):
+        """The lowest target and how far the highest is above it; [0, 1] while that is unknown."""
+        if not self.targets:
+            return 0.0, 1.0
+        low, high = min(self.targets), max(self.targets)
+        return low, high - low or 1.0
+
+    def squared_errors(self):
+        return np.sum(np.square(self.errors), axis=0) if self.errors else np.zeros(3)
+
+    def weights(self):
+        """By the average squared errors e, in which a fifth of a round counts with a quarter."""
+        n, (_, span) = len(self.targets), self.range()
+        trust, *biases = self.how[:3]
+        e = (self.squared_errors() / span**2 + 0.2 * 0.25) / (n + 0.2)
+        evidence = np.array([0.0, *biases]) - 0.5 * trust * min(n, 400) * np.log(e)
+        weights = np.exp(evidence - evidence.max())
+        weights[weights < 0.01 * weights.sum()] = 0.0
+        return weights / weights.sum()
+
+    def noise(self):
+        """A quarter of the squared range counts as a round, here and in the deviation."""
+        n, (_, span) = len(self.targets), self.range()
+        return math.sqrt((self.weights() @ self.squared_errors() + 0.25 * span**2) / (n + 1))
+
+    def deviation(self):
+        n, (_, span) = len(self.targets), self.range()
+        return math.sqrt((np.var(self.targets) if n else 0.0) + 0.25 * span**2 / (n + 1))
+
+    def prior(self):
+        low, _ = self.range()
+        average = np.mean(self.targets) if self.targets else low
+        unexplained = min(self.noise() ** 2 / self.deviation() ** 2, 2.0)
+        known = [1.0, math.log(unexplained), math.log(len(self.seen))]
+        return low + logistic(np.dot(self.how[3:], known)) * (average - low)
+
+    # What a row predicts, how far it may be off, what it learns.
+
+    def members_predict(self, row, x):
+        models = [self.member(row, m, x) for m in range(3)]
+        return self.prior() + np.array([model.predict(view) for model, view in models])
+
+    def predict(self, row, x):
+        return self.weights() @ self.members_predict(row, x)
+
+    def spread(self, row, x):
+        models = [self.member(row, m, x) for m in range(3)]
+        return self.noise() * self.weights() @ [model.spread(view) for model, view in models]
+
+    def spread_guess(self, row, x):
+        """By the diagonals, corrected by how far these were off in the rounds before."""
+        models = [self.member(row, m, x) for m in range(3)]
+        by_diagonal = [model.spread_by_diagonal(view) for model, view in models]
+        return self.noise() * self.weights() @ (np.sqrt(self.ratios[row]) * by_diagonal)
+
+    def learn(self, row, x, target, weight=1.0):
+        errors = target - self.members_predict(row, x)
+        self.errors.append(errors if self.targets else np.zeros(3))  # nobody knew of the first
+        for m in range(3):
+            model, view = self.member(row, m, x)
+            ratio = model.spread(view) ** 2 / model.spread_by_diagonal(view) ** 2
+            self.ratios[row, m] += 0.2 * (min(ratio, 10.0) - self.ratios[row, m])
+        self.targets.append(target)
+        self.seen[row].append((x, target, weight))
+        self.fitted = {}
+
+
+class AdaptiveRow:
+    """One row of it, as other explorers have a model for each action."""
+
+    def __init__(self, shared, row):
+        self.shared, self.row = shared, row
+
+    def predict(self, x):
+        return self.shared.predict(self.row, x)
+
+    def spread(self, x):
+        return self.shared.spread(self.row, x)
+
+    def learn(self, x, target, weight=1.0):
+        self.shared.learn(self.row, x, target, weight)
+
+
+class Melee:
+    """mean + size·range·spread/noise over an adaptive learner; everything else by the history.
+
+    The size is gate·exp(bold·ψ) + (1 - gate)·exp(careful·ψ) of ψ kept in [low, high], exponents
+    kept in [-12, 4], and the gate σ(g·ψ) of those ψ that all actions share.
+    """
+
+    def __init__(self, n_actions, learner, policy, budget=math.inf, *, guard=True, mu=0.0):
+        self.n_actions, self.learner, self.policy, self.mu = n_actions, learner, policy, mu
+        self.budget = budget if guard else math.inf
+        self.guard = guard
+        self.played = []  # action, its costs to the guard's account
+        self.cost, self.n_predicted, self.surprise = 0.0, 0, 0.0
+        self.decided_by = {"policy": 0, "bound": 0, "greedy": 0}
+        self.n_held = 0
+
+    def means(self, x):
+        # Equal in exact arithmetic, and so tied in the kernels, if equal in ten digits here.
+        return np.array([self.learner.predict(a, x) for a in range(self.n_actions)]).round(12)
+
+    def shared(self, x):
+        """The inputs that all actions share, in the order of the docstring of the module."""
+        f, n = self.learner, len(self.played)
+        (low, span), noise, deviation = f.range(), f.noise(), f.deviation()
+        best = np.clip((self.means(x).max() - low) / span, 0.0, 1.0)
+        average = (np.mean(f.targets) - low) / span if n else 0.5
+        return np.array(
+            [
+                1.0,
+                math.log(1.02 - best) / 2,
+                math.log(noise / span) / 2,
+                math.log(deviation / span) / 2,
+                math.log(min(noise / deviation, 1.5) ** 2),
+                math.log(n + 1) / 8,
+                math.log(self.n_actions) / 3,
+                average,
+                math.log(len(x)) / 4,
+            ]
+        )
+
+    def own(self, x, spreads):
+        """Those of each action: how far behind the best, how uncertain, how often played."""
+        means, noise = self.means(x), self.learner.noise()
+        plays = np.bincount(self.played, minlength=self.n_actions)
+        often = (plays + 1) / ((len(self.played) + self.n_actions) / self.n_actions)
+        gaps = np.minimum((means.max() - means) / noise, 5.0) / 2
+        return np.column_stack([gaps, np.log(spreads / noise) / 2, np.log(often) / 3])
+
+    def familiar(self, x):
+        """Whether no shared input is farther outside of its range than that is wide."""
+        shared = self.shared(x)
+        low, high = (array[: len(shared)] for array in (self.policy.low, self.policy.high))
+        width = high - low
+        return ((shared >= low - width) & (shared <= high + width)).all()
+
+    def scores(self, x, spreads):
+        """By the policy; by one standard deviation where it is far from what it knows."""
+        if self.guard and not self.familiar(x):
+            return (self.means(x) + spreads).round(10)
+        shared = self.shared(x)
+        psi = np.column_stack([np.tile(shared, (self.n_actions, 1)), self.own(x, spreads)])
+        held = np.clip(psi, self.policy.low, self.policy.high)
+        self.n_held += int((held != psi).any())
+        bold, careful = (
+            np.exp(np.clip(held @ weights, -12, 4))
+            for weights in (self.policy.bold, self.policy.careful)
+        )
+        gate = logistic(held[0, : len(shared)] @ self.policy.gate)
+        bonus = (gate * bold + (1 - gate) * careful) * spreads / self.learner.noise()
+        return (self.means(x) + bonus * self.learner.range()[1]).round(10)
+
+    def guesses(self, x):
+        return np.array([self.learner.spread_guess(a, x) for a in range(self.n_actions)])
+
+    def spreads(self, x):
+        """Guessed; in full for those whose guessed scores are among the four highest."""
+        spreads = self.guesses(x)
+        for a in self.contenders(x):
+            spreads[a] = self.learner.spread(a, x)
+        return spreads
+
+    def contenders(self, x):
+        scores = self.scores(x, self.guesses(x))
+        return np.flatnonzero(scores >= np.unique(scores)[-4:].min())
+
+    def over_budget(self):
+        rounds = len(self.played) + 1
+        allowed = self.learner.deviation() * math.sqrt(self.n_actions * rounds)
+        return self.cost > self.budget * allowed
+
+    def pmf(self, x, t):
+        if self.over_budget():
+            self.decided_by["greedy"] += 1
+            return mix_uniform(greedy(self.means(x)), self.mu)
+        self.decided_by["policy" if not self.guard or self.familiar(x) else "bound"] += 1
+        scores, contenders = self.scores(x, self.spreads(x)), self.contenders(x)
+        scores[np.setdiff1d(np.arange(self.n_actions), contenders)] = -math.inf
+        return mix_uniform(greedy(scores), self.mu)
+
+    def learn(self, x, t, action, rewards, p):
+        """The guard's account: what the predicted action would have earned, less the reward."""
+        means, reward, (low, span) = self.means(x), rewards[action], self.learner.range()
+        best = np.clip(means.max(), low, low + span)
+        if means[action] == means.max():
+            self.n_predicted += 1
+            self.surprise += reward - best
+        elif p > 1.5 * self.mu / self.n_actions:  # else it was a draw of μ's
+            expected = best + self.surprise / (self.n_predicted + 10)
+            self.cost += np.clip(expected, low, low + span) - reward
+        self.played.append(action)
+        self.learner.learn(action, x, reward)

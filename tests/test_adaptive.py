@@ -1,0 +1,216 @@
+"""The learner that knows its noise, against whole histories and for what it promises."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from melee.learners import interface
+from melee.learners.adaptive import (
+    DEVIATION,
+    LOW,
+    MAX_EXACT,
+    MAX_WIDENED,
+    NOISE,
+    PRIOR,
+    SPAN,
+    Adaptive,
+    mix,
+)
+from melee.learners.registry import parse
+from melee.states import arrays_of
+from tests.forms import compiled
+from tests.twins import adaptive_twin
+
+observe, predict, spread, spread_guess = (
+    compiled(interface.observe),
+    compiled(interface.predict),
+    compiled(interface.spread),
+    compiled(interface.spread_guess),
+)
+
+D, HIDDEN, ROWS = 7, 3, 3
+TRAINED = np.array([0.2, 0.7, 0.4, 1.0, -0.8, 0.5])
+"""How a policy might have learned to mix members; all of them count for long."""
+
+
+def rounds(n, seed=0, noise=0.1, signal=0.3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D)) / 2
+    X[:, -1] = 1.0
+    targets = 0.5 + signal * (X[:, 0] - X[:, 4]) + noise * rng.normal(size=n)
+    weights = rng.choice([0.5, 1.0, 1.0, 3.0], n)
+    rows = np.minimum(rng.integers(0, 2 * ROWS, n), ROWS - 1)  # the last one most often
+    return list(zip(X, rows.tolist(), targets.tolist(), weights.tolist(), strict=True))
+
+
+def started(name="adaptive", how=None):
+    learner = parse(name).start_widened(ROWS, D, HIDDEN)
+    if how is not None:
+        learner.how[:] = how
+        mix(learner)
+    return learner
+
+
+def taught(history, **settings):
+    learner = started(**settings)
+    for x, row, target, weight in history:
+        observe(learner, x, row, target, weight)
+    return learner
+
+
+# --- against the definition ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", [None, TRAINED], ids=["by default", "as trained"])
+@pytest.mark.parametrize("name", ["adaptive", "adaptive-diagonal", "adaptive/strong=0.3/ridge=3"])
+@pytest.mark.parametrize(("noise", "signal"), [(0.02, 0.5), (0.4, 0.05)])
+def test_everything_it_says_follows_from_the_whole_history(name, how, noise, signal):
+    learner = started(name, how)
+    twin = adaptive_twin(parse(name), D, ROWS, n_hidden=HIDDEN, how=how)
+    n_members = set()
+    for x, row, target, weight in rounds(90, seed=4, noise=noise, signal=signal):
+        assert_allclose(learner.now[:3], twin.weights(), atol=1e-8)
+        assert_allclose(learner.now[[LOW, SPAN]], twin.range())
+        found = learner.now[[PRIOR, NOISE, DEVIATION]]
+        assert_allclose(found, [twin.prior(), twin.noise(), twin.deviation()], rtol=1e-8)
+        for a in range(ROWS):
+            assert_allclose(predict(learner, x, a), twin.predict(a, x), atol=1e-9)
+            assert_allclose(spread(learner, x, a), twin.spread(a, x), rtol=1e-8)
+            assert_allclose(spread_guess(learner, x, a), twin.spread_guess(a, x), rtol=1e-8)
+        observe(learner, x, row, target, weight)
+        twin.learn(row, x, target, weight)
+        n_members.add(int((learner.now[:3] > 0).sum()))
+    assert {2, 3} <= n_members or how is not None or noise > signal
+
+
+def test_after_400_rounds_evidence_weighs_no_more():
+    learner, twin = started("adaptive-diagonal"), adaptive_twin(
+        parse("adaptive-diagonal"), D, ROWS, n_hidden=HIDDEN
+    )  # fmt: skip
+    learner.how[0] = twin_trust = 0.01
+    twin.how = (twin_trust, *twin.how[1:])
+    for x, row, target, weight in rounds(430, seed=1):
+        observe(learner, x, row, target, weight)
+        twin.learn(row, x, target, weight)
+    assert_allclose(learner.now[:3], twin.weights(), atol=1e-8)
+    errors = (twin.squared_errors() / twin.range()[1] ** 2 + 0.05) / 430.2
+    grown = np.exp(np.array([0.0, 0.0, -1.0]) - 0.005 * 430 * np.log(errors))
+    assert np.abs(grown / grown.sum() - learner.now[:3]).max() > 1e-4
+
+
+# --- what it promises ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("noise", "signal", "wins"), [(0.01, 0.5, 0), (0.5, 0.0, 2)])
+def test_the_member_wins_that_suits_the_noise(noise, signal, wins):
+    learner = taught(rounds(600, seed=2, noise=noise, signal=signal))
+    assert learner.now[wins] > 0.8
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.5])
+def test_it_finds_its_noise(noise):
+    learner = taught(rounds(1500, seed=3, noise=noise))
+    assert 0.9 * noise < learner.now[NOISE] < 1.3 * noise
+    assert compiled(interface.noise)(learner) == learner.now[NOISE]
+
+
+@pytest.mark.parametrize("name", ["adaptive", "adaptive-diagonal"])
+def test_what_nothing_is_known_of_is_expected_to_earn_the_prior_mean(name):
+    learner = started(name)
+    for x, _, target, weight in rounds(50):
+        assert predict(learner, x, 1) == pytest.approx(learner.now[PRIOR], abs=1e-12)
+        assert spread_guess(learner, x, 1) == pytest.approx(spread(learner, x, 1), rel=1e-12)
+        observe(learner, x, 0, target, weight)
+    assert learner.now[PRIOR] == pytest.approx(np.mean([r[2] for r in rounds(50)]))
+
+
+@pytest.mark.parametrize("power", [-300, -40, -1, 3, 40])
+@given(seed=st.integers(0, 5))
+def test_the_unit_of_rewards_does_not_matter(power, seed):
+    history, unit = rounds(25, seed=seed), 2.0**power
+    ours = taught(history)
+    theirs = taught([(x, row, target * unit, weight) for x, row, target, weight in history])
+    for x, *_ in rounds(5, seed=9):
+        for row in range(ROWS):
+            assert_allclose(predict(theirs, x, row), predict(ours, x, row) * unit, rtol=1e-9)
+            assert_allclose(spread(theirs, x, row), spread(ours, x, row) * unit, rtol=1e-9)
+    assert_allclose(theirs.now[:3], ours.now[:3], atol=1e-9)
+
+
+@pytest.mark.parametrize("targets", [(0.0, 1e-200), (0.5, 0.5), (1e-170, 2e-170), (-1e6, 1e6)])
+def test_targets_that_hardly_differ_or_differ_much_leave_finite_numbers(targets):
+    learner = started()
+    for i, (x, row, _, weight) in enumerate(rounds(40)):
+        observe(learner, x, row, targets[i % 2], weight)
+        assert all(np.isfinite(array).all() for array in arrays_of(learner))
+        assert learner.now[NOISE] > 0.0
+        assert learner.now[DEVIATION] > 0.0
+        assert np.isfinite([predict(learner, x, row), spread(learner, x, row)]).all()
+
+
+def test_the_first_target_is_no_error_of_anyone():
+    learner = taught([(np.ones(D), 0, 0.9, 1.0)])
+    assert_array_equal(learner.errors, np.zeros(3))
+    observe(learner, np.ones(D), 0, 0.1, 1.0)
+    assert (learner.errors > 0).all()
+
+
+@pytest.mark.parametrize("name", ["adaptive", "adaptive-diagonal"])
+def test_an_encouraged_model_predicts_and_spreads_as_if_it_had_seen_rounds(name):
+    learner = taught(rounds(60), name=name)
+    fresh = started(name)
+    x = np.append(np.zeros(D - 1), 1.0)
+    before = [spread(learner, x, row) for row in range(ROWS)]
+    fresh.encourage(0, 0.8, 5.0)
+    assert predict(fresh, x, 0) == pytest.approx(0.8)
+    assert spread(fresh, x, 0) < spread(fresh, x, 1)
+    assert spread_guess(fresh, x, 0) == pytest.approx(spread(fresh, x, 0))
+    assert [spread(learner, x, row) for row in range(ROWS)] == before
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.4])
+def test_guessed_spreads_come_close(noise):
+    learner = taught(rounds(300, seed=5, noise=noise))
+    ratios = [
+        spread_guess(learner, x, row) / spread(learner, x, row)
+        for x, *_ in rounds(100, seed=6)
+        for row in range(ROWS)
+    ]
+    assert 0.8 < np.median(ratios) < 1.25
+    assert np.quantile(np.abs(np.log(ratios)), 0.9) < 0.7
+
+
+# --- limits -------------------------------------------------------------------------------------
+
+
+def test_hidden_units_are_given_up_before_exactness_and_that_for_diagonals():
+    learner = parse("adaptive/exact=500")
+    assert learner.welcomes_hidden(n_rows=4, n_inputs=501)
+    assert not learner.welcomes_hidden(n_rows=5, n_inputs=501)  # 5·501² > 2²⁰
+    assert learner.fits(n_rows=16, n_inputs=501)
+    assert not learner.fits(n_rows=17, n_inputs=501)
+    assert not learner.fits(n_rows=2, n_inputs=502)
+    assert (MAX_WIDENED, MAX_EXACT) == (2**20, 2**22)
+    smaller = parse("adaptive/exact=5/ridge=3/strong=4").smaller()
+    assert smaller == parse("adaptive-diagonal/ridge=3/strong=4")
+    assert smaller.start(2, 9).exact is False
+    assert learner.start(2, 9).exact is True
+
+
+def test_the_plain_member_sees_no_hidden_units():
+    learner = started()
+    assert isinstance(learner, Adaptive)
+    assert learner.wide.toward.shape == (ROWS, D)
+    assert learner.plain.toward.shape == (ROWS, D - HIDDEN)
+    history = [(x, row, target, w) for x, row, target, w in rounds(30)]
+    other = []
+    for x, row, target, w in history:
+        moved = x.copy()
+        moved[D - 1 - HIDDEN : -1] += 1.0
+        other.append((moved, row, target, w))
+    ours, theirs = taught(history), taught(other)
+    assert_array_equal(ours.plain.ridge.weights, theirs.plain.ridge.weights)
+    assert_array_equal(ours.average.ridge.weights, theirs.average.ridge.weights)
+    assert not np.allclose(ours.wide.ridge.weights, theirs.wide.ridge.weights)
