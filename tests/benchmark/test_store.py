@@ -19,8 +19,8 @@ from melee.errors import DataError
 from tests.benchmark.made import wait_until
 
 A_PLAN = Plan(
-    "suite", (Dataset("d", "f", "hash", 90, 3, 2),), ("uniform",), ("uniform",), (0, 1), None, True,
-    "code",
+    "suite", (Dataset("d", "f", "hash", 90, 3, 2),), ("uniform",), ("uniform",), ("agent",),
+    (0, 1), None, True, "code",
 )  # fmt: skip
 
 
@@ -28,7 +28,7 @@ def some_records():
     rng = np.random.default_rng(0)
     return [
         Record.of("a" * 32, (rng.random(53) < 0.5).astype(float), 0.25),
-        Record.of("b" * 32, rng.random(17), 0.5),
+        Record.of("b" * 32, rng.random(17), 0.5, 0.25, -0.5),
         Record.failure("c" * 32, "dataset ü: it cannot be read"),
         Record.of("d" * 32, np.ones(200), 1.0),
     ]

@@ -1,5 +1,6 @@
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,21 @@ def test_a_use_is_always_the_same_and_keeps_its_rows_when_asked():
     assert len(kept.rows) == 1030
     assert task.expected is not None
     assert task.expected.mean() == pytest.approx(0.5005932562372492, rel=1e-9)  # on any machine
+
+
+def test_a_use_does_not_depend_on_how_many_threads_multiply():
+    code = "from melee.datasets.uses import load_use; print(load_use('{}').content_hash)"
+    hashes = set()
+    for threads in ("1", "2"):
+        told = subprocess.run(
+            [sys.executable, "-c", code.format("ratings-6-mixed")],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        hashes.add(told.stdout)
+    assert len(hashes) == 1
 
 
 def test_uses_of_the_suite_are_not_those_of_training():

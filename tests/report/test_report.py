@@ -65,6 +65,54 @@ def test_the_page_has_the_rewards_of_the_results(results, report):
         assert headline[explorer]["seconds"] == pytest.approx(seconds, abs=1e-6)
 
 
+def with_shares(results, unknown=()):
+    """The same results, as if expected rewards were known on all but some datasets."""
+    cells = [
+        one
+        if one.dataset in unknown or one.problem
+        else dataclasses.replace(one, share=2.0 * one.mean_reward - 1.0, expected_reward=0.5)
+        for one in results
+    ]
+    return Results.of(cells, results.about)
+
+
+def test_shares_are_shown_by_use_where_they_are_known(results, tmp_path):
+    known = with_shares(results, unknown=("dataset-2",))
+    path = write_report(known, tmp_path)
+    shares = embedded(path)["shares"]
+    names = [one for one in results.complete_datasets() if one != "dataset-2"]
+    assert shares["datasets"] == names
+    rows = [results.complete_datasets().index(one) for one in names]
+    expected = 2.0 * results.mean_rewards()[rows] - 1.0
+    assert_allclose(shares["values"], expected, atol=1e-6)
+    assert_allclose(shares["mean"], expected.mean(axis=0), atol=1e-6)
+    assert_allclose(shares["worst"], expected.min(axis=0), atol=1e-6)
+    best = int(expected.mean(axis=0).argmax())
+    assert shares["order"][0] == best
+    said = embedded(path)["summary"]
+    assert f"over 6 uses: {results.explorers[best]} {expected[:, best].mean():.2f} (worst" in said
+    told = {
+        (row["dataset"], row["explorer"]): float(row["share"])
+        for row in table(path.parent / "tables" / "shares.csv")
+    }
+    for i, explorer in enumerate(results.explorers):
+        assert told["worst", explorer] == pytest.approx(expected[:, i].min())
+    cells = table(path.parent / "tables" / "results.csv")
+    assert {row["share"] == "" for row in cells if row["dataset"] == "dataset-2"} == {True}
+    assert {row["share"] == "" for row in cells if row["dataset"] != "dataset-2"} == {False}
+    assert (path.parent / "figures" / "shares.svg").exists()
+
+
+def test_without_shares_there_is_no_table_of_them(results, report, tmp_path):
+    assert embedded(report)["shares"] is None
+    assert "uses" not in embedded(report)["summary"]
+    path = write_report(with_shares(results), tmp_path)
+    assert (tmp_path / "tables" / "shares.csv").exists()
+    write_report(results, tmp_path)  # what is no longer true goes
+    assert not (path.parent / "tables" / "shares.csv").exists()
+    assert not (path.parent / "figures" / "shares.png").exists()
+
+
 def test_the_best_explorer_comes_first(report):
     rewards = [row["reward"] for row in embedded(report)["headline"]]
     assert rewards == sorted(rewards, reverse=True)
@@ -219,6 +267,8 @@ def test_tables_hold_what_the_page_shows(results, report):
         "seed",
         "mean_reward",
         "seconds",
+        "expected_reward",
+        "share",
     ]
     assert len(rows) == 7 * 5 * 3
     for row in rows:

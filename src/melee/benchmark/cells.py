@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from melee.benchmark.packages import code_of_others
-from melee.benchmark.ways import split
+from melee.benchmark.ways import by_agent, split
 from melee.compiled.keys import tree_hash
 from melee.explorers import parse
 from melee.preparation import N_LABELLED
@@ -28,7 +28,7 @@ A_A_SEED = 1_000_003
 _HOME = Path(__file__).parents[1]
 _MATTERS = (
     "rng", "compiled", "distributions", "task", "calibration", "policy_optimizers",
-    "scaling", "standardizing", "states", "preparation", "loop", "learners", "explorers",
+    "scaling", "standardizing", "states", "shares", "preparation", "loop", "learners", "explorers",
     "settings",
 )  # fmt: skip
 """The modules and packages that decide what a run's rewards are."""
@@ -66,7 +66,8 @@ def source_hash(*names: str) -> str:
 class Dataset:
     """A dataset of the plan, as far as the driver knows it; a problem if it cannot be used.
 
-    The hash of its rows, as they were read, is known where agents are to play them.
+    The hash of its rows, as they were read, is known where agents are to play them; `live` says
+    that nobody else can.
     """
 
     name: str
@@ -77,6 +78,11 @@ class Dataset:
     n_actions: int
     problem: str = ""
     rows_hash: str = ""
+    live: bool = False
+
+    def label(self, asked: str) -> str:
+        """The label by which an explorer is played on this dataset, whatever was asked for."""
+        return by_agent(asked) if self.live else asked
 
     def content(self, as_agent: bool) -> str:
         """What is played, numbers or an agent's rows; the problem where it cannot be read."""
@@ -137,6 +143,8 @@ class Plan:
         In the suite's order, unusable ones included.
     explorers, identities
         Labels, and what tells their decisions apart: every setting, a trained policy's checksum.
+    agents
+        The identities of the same explorers as agents, which live datasets are played by.
     seeds, max_rounds, a_a
         The seeds, the most rounds of a run, and whether every cell is run a second time under
         another seed of its exploration.
@@ -150,6 +158,7 @@ class Plan:
     datasets: tuple[Dataset, ...]
     explorers: tuple[str, ...]
     identities: tuple[str, ...]
+    agents: tuple[str, ...]
     seeds: tuple[int, ...]
     max_rounds: int | None
     a_a: bool
@@ -167,8 +176,8 @@ class Plan:
                     seed,
                     replicate,
                     cell_key(
-                        dataset.content(split(label)[1]),
-                        identity,
+                        dataset.content(split(dataset.label(label))[1]),
+                        agent if dataset.live else identity,
                         seed,
                         replicate,
                         self.max_rounds,
@@ -176,7 +185,9 @@ class Plan:
                     ),
                 )
                 for seed in self.seeds
-                for label, identity in zip(self.explorers, self.identities, strict=True)
+                for label, identity, agent in zip(
+                    self.explorers, self.identities, self.agents, strict=True
+                )
                 for replicate in range(2 if self.a_a else 1)
             ]
             for dataset in self.datasets

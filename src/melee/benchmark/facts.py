@@ -43,7 +43,7 @@ class Facts:
     def dataset(self, suite: str, entry: Entry, *, for_agents: bool = False) -> Dataset:
         """The dataset for a plan: from memory if its file has not changed, else by reading it.
 
-        For agents, the hash of its rows has to be known too.
+        For agents, and where only they can play it, the hash of its rows has to be known too.
         """
         token = _token(suite, entry)
         if token in self.known and (self.known[token][-1] or not for_agents):
@@ -51,19 +51,27 @@ class Facts:
             return _described(entry, *self.known[token])
         try:
             task = entry.load(keep_rows=for_agents)
+            if task.live and not for_agents:
+                task = entry.load(keep_rows=True)
         except MissingPackageError:  # it is not the dataset's fault
             raise
         except Exception as error:  # one file must not stop the others
             return Dataset(entry.name, entry.family, "", 0, 0, 0, told(error))
         facts: list[Any] = [task.content_hash, task.n_rows, task.n_features, task.n_actions]
-        facts += [task.named_rows().content_hash if for_agents else ""]
+        facts += [task.live, task.named_rows().content_hash if for_agents or task.live else ""]
         if token:
             self.used[token] = facts
         return _described(entry, *facts)
 
 
 def _described(
-    entry: Entry, content_hash: str, n_rows: int, n_features: int, n_actions: int, rows_hash: str
+    entry: Entry,
+    content_hash: str,
+    n_rows: int,
+    n_features: int,
+    n_actions: int,
+    live: bool,
+    rows_hash: str,
 ) -> Dataset:
     problem = ""
     if n_rows <= N_LABELLED:
@@ -72,7 +80,7 @@ def _described(
             f"only {n_rows}; use a larger dataset"
         )
     shape = (n_rows, n_features, n_actions)
-    return Dataset(entry.name, entry.family, content_hash, *shape, problem, rows_hash)
+    return Dataset(entry.name, entry.family, content_hash, *shape, problem, rows_hash, live)
 
 
 def _token(suite: str, entry: Entry) -> str:
@@ -85,6 +93,8 @@ def _token(suite: str, entry: Entry) -> str:
         manifest = directory / "MANIFEST.csv"
         origin = [_state_of(directory / entry.source), entry.name]
         origin += [_state_of(manifest)] if manifest.exists() else []
+    elif suite == "production":
+        origin = [suite, entry.name, source_hash("shares", "rng")]
     else:
         with needed(f"suite {suite}", "bench"):
             origin = [suite, entry.name, metadata.version("scikit-learn")]

@@ -29,6 +29,8 @@ class CellResult:
         Time in the compiled pass.
     problem
         Why the cell failed; empty where it did not.
+    expected_reward, share
+        Of the run, where the dataset knows its expected rewards; else None.
     """
 
     dataset: str
@@ -41,6 +43,8 @@ class CellResult:
     rewards: Floats
     seconds: float
     problem: str = ""
+    expected_reward: float | None = None
+    share: float | None = None
 
     @property
     def mean_reward(self) -> float:

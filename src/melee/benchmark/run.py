@@ -16,7 +16,7 @@ from melee.benchmark.engines import Engine
 from melee.benchmark.facts import Facts
 from melee.benchmark.results import CellResult, Results, fingerprint
 from melee.benchmark.store import Record, Store
-from melee.benchmark.ways import labels, split
+from melee.benchmark.ways import by_agent, labels, split
 from melee.benchmark.work import Group, Times
 from melee.datasets import load_suite
 from melee.errors import InputError, whole_number
@@ -31,6 +31,8 @@ AS_AGENT = (
     "the labelled rows are not shown to it"
 )
 """What the report says of explorers that are played as agents."""
+LIVE = "played by agents under every label, for actions come and go or rewards come late: {names}"
+"""What it says of datasets that only agents can play."""
 SECONDS_PER_INPUT, SECONDS_PER_AGENT_ROUND = 1e-7, 2e-4
 """Guesses for what was never run, on the slow side."""
 
@@ -48,8 +50,9 @@ def make_plan(
     """Read the suite and check everything that can be checked before the first cell runs.
 
     Explorers are played over prepared numbers, as agents, or both (`way`). Those that agents refuse
-    are left out there, and the plan says why. Datasets of which `facts` knows are not read, and
-    those that are read are noted there.
+    are left out there, and the plan says why. Datasets that only agents can play, because actions
+    come and go or rewards come late, are played by agents under every label. Datasets of which
+    `facts` knows are not read, and those that are read are noted there.
     """
     if not explorers:
         raise InputError("no explorers are given; name at least one, such as linucb")
@@ -78,6 +81,7 @@ def make_plan(
         datasets,
         chosen,
         identities,
+        tuple(identity(by_agent(one)) for one in chosen),
         seeds,
         max_rounds,
         a_a,
@@ -108,18 +112,18 @@ class Summary:
 def pending(plan: Plan, store: Store, *, retry_failed: bool = False) -> list[Group]:
     """The cells that have no result yet, by dataset, the longest first.
 
-    Datasets of equal content share their cells, which are run once.
+    Datasets of equal content share their cells, and so do two labels that are played in the same
+    way; such cells are run once.
     """
     groups, seen = [], set[str]()
     for dataset in plan.datasets:
-        left = [
-            cell
-            for cell in plan.cells[dataset.name]
-            if cell.key not in seen
-            and (cell.key not in store or (retry_failed and store.failed(cell.key)))
-        ]
+        left = []
+        for cell in plan.cells[dataset.name]:
+            is_done = cell.key in store and not (retry_failed and store.failed(cell.key))
+            if cell.key not in seen and not is_done:
+                seen.add(cell.key)
+                left.append(cell)
         if left:
-            seen.update(cell.key for cell in left)
             group = Group(
                 plan.suite,
                 dataset,
@@ -153,7 +157,7 @@ def estimate(plan: Plan, store: Store | None) -> float:
                     known.setdefault(cell.explorer, []).append(store.seconds(cell.key) / size)
             elif not dataset.problem:
                 guess = size * SECONDS_PER_INPUT
-                if split(cell.explorer)[1]:
+                if split(dataset.label(cell.explorer))[1]:
                     guess += plan.n_rounds(dataset) * SECONDS_PER_AGENT_ROUND
                 missing.append((cell.explorer, size, guess))
     rates = {name: float(np.mean(values)) for name, values in known.items()}
@@ -223,6 +227,8 @@ def about(plan: Plan) -> dict[str, Any]:
     }
     if any(split(label)[1] for label in plan.explorers):
         noted["as agent"] = AS_AGENT
+    if live := [one.name for one in plan.datasets if one.live]:
+        noted["live datasets"] = LIVE.format(names=", ".join(live))
     if plan.left_out:
         noted["left out"] = plan.left_out
     return noted
@@ -261,4 +267,6 @@ def finished(plan: Plan, store: Store, replicate: int = 0) -> Iterator[CellResul
             record.rewards,
             record.seconds,
             record.problem,
+            record.expected_reward,
+            record.share,
         )

@@ -49,7 +49,8 @@ SYNC_EVERY = 1.0
 class Record:
     """A finished cell: its rewards, packed, or the problem that kept it from having any.
 
-    Rewards of 0 and 1 are packed to bits, others kept as eight bytes, and compressed.
+    Rewards of 0 and 1 are packed to bits, others kept as eight bytes, and compressed. The expected
+    reward and the share are there where the dataset knows its expected rewards.
     """
 
     key: str
@@ -58,15 +59,25 @@ class Record:
     payload: bytes
     seconds: float
     problem: str = ""
+    expected_reward: float | None = None
+    share: float | None = None
 
     @classmethod
-    def of(cls, key: str, rewards: Floats, seconds: float) -> "Record":
+    def of(
+        cls,
+        key: str,
+        rewards: Floats,
+        seconds: float,
+        expected_reward: float | None = None,
+        share: float | None = None,
+    ) -> "Record":
         """The record of a run."""
         if ((rewards == 0.0) | (rewards == 1.0)).all():
             coding, raw = "bits", np.packbits(rewards.astype(bool)).tobytes()
         else:
             coding, raw = "f8", np.ascontiguousarray(rewards, dtype="<f8").tobytes()
-        return cls(key, len(rewards), coding, zlib.compress(raw, 1), seconds)
+        payload = zlib.compress(raw, 1)
+        return cls(key, len(rewards), coding, payload, seconds, "", expected_reward, share)
 
     @classmethod
     def failure(cls, key: str, problem: str) -> "Record":

@@ -2,6 +2,7 @@
 
 In plans, stores and reports an explorer stands under a label: its SPEC, and for an agent
 `SPEC as agent`. So both ways can stand side by side in one benchmark, as two explorers would.
+Tasks whose actions come and go, or whose rewards come late, are played by agents under every label.
 """
 
 from melee.errors import unknown
@@ -30,3 +31,12 @@ def split(label: str) -> tuple[str, bool]:
     ('linucb:alpha=0.1', True)
     """
     return label.removesuffix(_SUFFIX), label.endswith(_SUFFIX)
+
+
+def by_agent(label: str) -> str:
+    """The label of the same explorer as an agent.
+
+    >>> by_agent("linucb"), by_agent("linucb as agent")
+    ('linucb as agent', 'linucb as agent')
+    """
+    return split(label)[0] + _SUFFIX

@@ -84,7 +84,8 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
     _check_code(group.code)
     began = time.perf_counter()
     try:
-        planned, for_agents = group.dataset, any(split(cell.explorer)[1] for cell in group.cells)
+        planned = group.dataset
+        for_agents = any(split(planned.label(cell.explorer))[1] for cell in group.cells)
         task = _suite(group.suite).entry(planned.name).load(keep_rows=for_agents)
         changed = task.content_hash != planned.content_hash
         if changed or (for_agents and task.named_rows().content_hash != planned.rows_hash):
@@ -99,12 +100,13 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
     prepared: Prepared | None = None
     prepared_for = -1
     for cell in group.cells:
-        spec, as_agent = split(cell.explorer)
+        label = planned.label(cell.explorer)
+        spec, as_agent = split(label)
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 own_key = cell_key(
                     planned.content(as_agent),
-                    known(cell.explorer),
+                    known(label),
                     cell.seed,
                     cell.replicate,
                     group.max_rounds,
@@ -124,9 +126,11 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
                     prepared_for = cell.seed
                     times.preparing += time.perf_counter() - start
                 seed = exploration_seed(cell.seed, cell.replicate)
-                run = _play(prepared, cell.explorer, seed)
+                run = _play(prepared, label, seed)
                 times.playing += run.seconds
-                record = Record.of(cell.key, run.rewards, run.seconds)
+                record = Record.of(
+                    cell.key, run.rewards, run.seconds, run.expected_reward, run.share
+                )
                 break
             except MemoryError:
                 reason = f"it ran out of memory, {attempt} times; use a machine with more"

@@ -43,7 +43,7 @@ def demo(
 
 @app.command()
 def bench(
-    suite: Annotated[str, typer.Option(help="bundled, paper300 or a directory.")],
+    suite: Annotated[str, typer.Option(help="bundled, paper300, production or a directory.")],
     directory: Annotated[Path, typer.Option("--out", help="Where results go and are kept.")],
     explorers: Annotated[
         str, typer.Option(help="SPECs, separated by commas; all by default.")
@@ -270,20 +270,28 @@ def _print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: str
         for i, name in enumerate(columns):
             table.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
         for row in rows:
-            cells = [f"{value:.4f}" if isinstance(value, float) else str(value) for value in row]
-            table.add_row(*cells)
+            table.add_row(*map(_shown, row))
         out.print(table)
+
+
+def _shown(value: Any) -> str:
+    """A value in a cell of a table: nothing where it is not known."""
+    if value is None:
+        return ""
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 @app.command()
 def results(directory: Directory, format: Format = "table") -> None:  # noqa: A002
-    """One row per dataset, explorer and seed."""
+    """One row per dataset, explorer and seed; shares where expected rewards are known."""
     check_format(format, "table", "csv", "json")
     from melee.benchmark.run import load_results
 
     columns = ["dataset", "n_rounds", "n_features", "n_actions", "explorer", "seed"]
     columns += ["mean_reward", "seconds"]
     found = load_results(_open(directory))
+    if format != "table" or any(one.share is not None for one in found):  # else two empty columns
+        columns += ["expected_reward", "share"]
     rows = [[getattr(one, name) for name in columns] for one in found if not one.problem]
     _print_rows(columns, rows, format)
     failures = found.failures()

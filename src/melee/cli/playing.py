@@ -126,7 +126,9 @@ def _load(data: str, target: str | None, *, keep_rows: bool) -> "Task":
 
 @app.command()
 def datasets(
-    suite: Annotated[str, typer.Option(help="bundled, paper300 or a directory.")] = "bundled",
+    suite: Annotated[
+        str, typer.Option(help="bundled, paper300, production or a directory.")
+    ] = "bundled",
 ) -> None:
     """List the datasets of a suite, and what is cached of it."""
     from melee.datasets import cache_directory, describe, load_suite

@@ -35,7 +35,7 @@ def situations(rng: np.random.Generator, n: int, n_features: int) -> Situations:
         loadings = rng.normal(size=(n_factors, n_features)) / np.sqrt(n_factors)
         common = rng.uniform(0.2, 0.7)
         hidden = np.sqrt(1.0 - common) * hidden
-        hidden += np.sqrt(common) * (rng.normal(size=(n, n_factors)) @ loadings)
+        hidden += np.sqrt(common) * product(rng.normal(size=(n, n_factors)), loadings)
     contexts = np.empty((n, n_features))
     named: dict[str, Floats | Texts] = {}
     kinds = rng.choice(5, size=n_features, p=rng.dirichlet((3.0, 1.0, 1.0, 1.5, 1.0)))
@@ -83,7 +83,7 @@ def effect(rng: np.random.Generator, standard: Floats, n_outputs: int, kind: str
     chosen = rng.choice(columns, size=int(rng.integers(min(2, most), most + 1)), replace=False)
     x = standard[:, chosen]
     if kind == "linear":
-        return _sized(x @ rng.normal(size=(len(chosen), n_outputs)))
+        return _sized(product(x, rng.normal(size=(len(chosen), n_outputs))))
     if kind == "tree":
         leaf = leaves(rng, x)
         for _ in range(20):
@@ -93,10 +93,14 @@ def effect(rng: np.random.Generator, standard: Floats, n_outputs: int, kind: str
         return _sized(rng.normal(size=(64, n_outputs))[leaf])
     n_waves = 24
     length = rng.uniform(0.5, 1.2)
-    waves = np.cos(
-        length * x @ rng.normal(size=(len(chosen), n_waves)) + rng.uniform(0.0, 2 * np.pi, n_waves)
-    )
-    return _sized(waves @ rng.normal(size=(n_waves, n_outputs)))
+    directions = length * rng.normal(size=(len(chosen), n_waves))
+    waves = np.cos(product(x, directions) + rng.uniform(0.0, 2 * np.pi, n_waves))
+    return _sized(product(waves, rng.normal(size=(n_waves, n_outputs))))
+
+
+def product(a: Floats, b: Floats) -> Floats:
+    """The matrix product with sums in one order; those of `@` depend on how many threads run it."""
+    return np.asarray(np.einsum("ij,jk->ik", a, b, optimize=False))
 
 
 def _sized(values: Floats) -> Floats:

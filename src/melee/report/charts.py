@@ -37,6 +37,7 @@ def figures(data: ReportData) -> dict[str, bytes | None]:
     drawings: list[tuple[str, Callable[[ReportData, Figure], None], bool]] = [
         ("cdf", cdf, some),
         ("heat-map", heat_map, several),
+        ("shares", shares, data.shares is not None),
         ("scatter", scatter, several),
         ("learning-curves", learning_curves, some),
         ("critical-difference", critical_difference, data.ranks is not None),
@@ -101,6 +102,24 @@ def heat_map(data: ReportData, figure: "Figure") -> None:
         axes.spines[:].set_visible(False)
         axes.set_title(test.name, loc="left")
     figure.supylabel("wins − losses of the row", fontsize=9)
+
+
+def shares(data: ReportData, figure: "Figure") -> None:
+    """The share of the way from uniform choice to the best, by use and explorer."""
+    found = data.shares
+    assert found is not None
+    rows = np.array([*found.values, found.mean, found.worst])[:, found.order]
+    figure.set_size_inches(3.2 + 0.46 * rows.shape[1], 1.8 + 0.21 * len(rows))
+    axes = figure.subplots()
+    axes.imshow(np.clip(2.0 * rows - 1.0, -1, 1), cmap=_diverging(), vmin=-1, vmax=1, aspect="auto")
+    for row, column in np.ndindex(*rows.shape):
+        text = f"{rows[row, column]:.2f}".replace("-", "−")
+        axes.text(column, row, text, ha="center", va="center", fontsize=7)
+    axes.axhline(len(found.values) - 0.5, color="black", linewidth=0.8)
+    axes.set_xticks(range(rows.shape[1]), [data.explorers[i] for i in found.order], rotation=90)
+    axes.set_yticks(range(len(rows)), [*found.datasets, "mean", "worst"])
+    axes.tick_params(length=0, labelsize=8)
+    axes.spines[:].set_visible(False)
 
 
 def scatter(data: ReportData, figure: "Figure") -> None:

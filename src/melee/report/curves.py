@@ -20,9 +20,10 @@ def learning_curves(results: Results, complete: list[str]) -> list[Curves]:
         n = len(results.cell(dataset, results.explorers[0], results.seeds[0]).rewards)
         points = np.unique(np.geomspace(min(FIRST_ROUND, n), n, N_POINTS).round().astype(np.int64))
         shared = np.clip(np.ceil(share * n).astype(np.int64), 1, n)
-        mean, band = [], []
+        mean, band, bounded = [], [], True
         for i, explorer in enumerate(results.explorers):
             runs = np.stack([results.cell(dataset, explorer, s).rewards for s in results.seeds])
+            bounded = bounded and bool(runs.min() >= 0.0 and runs.max() <= 1.0)
             total = np.cumsum(runs, axis=1)
             at_points = total[:, points - 1] / points
             mean.append(at_points.mean(axis=0).tolist())
@@ -41,7 +42,7 @@ def learning_curves(results: Results, complete: list[str]) -> list[Curves]:
                 ),
                 x_label="round (logarithmic)",
                 y_label="mean reward so far",
-                bounded=True,
+                bounded=bounded,
                 x=points.tolist(),
                 mean=mean,
                 band=band or None,
@@ -80,7 +81,7 @@ def _over_datasets(values: Floats, share: Floats, name: str, note: str, y: str) 
         note=note,
         x_label="rounds played, % (logarithmic)",
         y_label=y,
-        bounded=bool(values.min() >= 0),
+        bounded=bool(values.min() >= 0.0 and values.max() <= 1.0),
         x=[float(f"{100 * one:.3g}") for one in share],
         mean=values.mean(axis=0).tolist(),
         band=(values.std(axis=0, ddof=1) / np.sqrt(len(values))).tolist(),

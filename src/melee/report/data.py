@@ -8,6 +8,7 @@ from melee.benchmark.results import CellResult, Results
 from melee.errors import InputError
 from melee.report import words
 from melee.report.curves import learning_curves
+from melee.report.shares import shares_by_use, told
 from melee.report.values import Cdf, DatasetRow, HeadlineRow, Ranks, ReportData, Test
 from melee.statistics.matrix import TESTS
 
@@ -51,10 +52,12 @@ def collect(results: Results, a_a: Results | None = None) -> ReportData:
     failures = words.failures(results)
     ranks = _ranks(results) if comparable else None
     nothing = words.NOTHING.format(n=len(results.datasets))
+    shares = shares_by_use(results, complete)
+    summary = words.summary(results, contenders, rows, tests) if complete else nothing
     return ReportData(
         title=str(results.about.get("suite", "Benchmark")),
         facts=words.facts(results, complete),
-        summary=words.summary(results, contenders, rows, tests) if complete else nothing,
+        summary=summary + (told(shares, results.explorers) if shares else ""),
         nothing=nothing,
         explorers=list(results.explorers),
         order=order,
@@ -62,7 +65,8 @@ def collect(results: Results, a_a: Results | None = None) -> ReportData:
         n_planned=len(results.datasets),
         n_complete=len(complete),
         headline=rows,
-        headline_note=words.HEADLINE_NOTE,
+        headline_note=words.HEADLINE_NOTE + (words.UNITS if shares else ""),
+        shares=shares,
         tests=tests,
         ranks=ranks,
         ranks_note=words.RANKS_NOTE.format(n=ranks.n_families) if ranks else "",

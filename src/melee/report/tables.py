@@ -6,7 +6,9 @@ from melee.benchmark.results import Results
 from melee.report.values import ReportData
 from melee.sheets import csv_text
 
-RESULTS = "dataset,n_rounds,n_features,n_actions,explorer,seed,mean_reward,seconds"
+RESULTS = (
+    "dataset,n_rounds,n_features,n_actions,explorer,seed,mean_reward,seconds,expected_reward,share"
+)
 """The columns of `melee results`."""
 
 
@@ -30,6 +32,20 @@ def tables(data: ReportData, results: Results) -> dict[str, bytes | None]:
                     row.seconds,
                 )
                 for row in data.headline
+            ),
+        ),
+        "shares.csv": None
+        if data.shares is None
+        else _csv(
+            "dataset,explorer,share",
+            (
+                (dataset, names[i], row[i])
+                for dataset, row in [
+                    *zip(data.shares.datasets, data.shares.values, strict=True),
+                    ("mean", data.shares.mean),
+                    ("worst", data.shares.worst),
+                ]
+                for i in data.shares.order
             ),
         ),
         "wins.csv": _csv(

@@ -77,6 +77,18 @@ class DatasetRow:
 
 
 @dataclass(frozen=True)
+class Shares:
+    """Shares of uses (rows) by explorer, their mean and the worst; `order` puts the best first."""
+
+    datasets: list[str]
+    values: list[list[float]]
+    mean: list[float]
+    worst: list[float]
+    order: list[int]
+    note: str
+
+
+@dataclass(frozen=True)
 class Curves:
     """Learning curves of all explorers; `dataset` is None for a mean over datasets."""
 
@@ -115,6 +127,7 @@ class ReportData:
     n_complete: int
     headline: list[HeadlineRow]
     headline_note: str
+    shares: Shares | None
     tests: list[Test]
     ranks: Ranks | None
     ranks_note: str

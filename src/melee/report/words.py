@@ -37,6 +37,10 @@ HEADLINE_NOTE = (
     "the best explorer of a dataset. Rank 1 is best; a family counts once. Net significant wins: "
     "the row’s sum in the matrix of the paper’s test."
 )
+UNITS = (
+    " Where uses pay in different units, those that pay most decide a mean reward: look at shares "
+    "and ranks there."
+)
 RANKS_NOTE = (
     "The mean rank over {n} families of datasets; 1 is best. A bar joins explorers whose ranks are "
     "closer than Nemenyi’s critical difference at the 0.05 level: the data do not tell them apart."
