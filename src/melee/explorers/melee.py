@@ -14,9 +14,9 @@ mixes its members, were trained on synthetic tasks of both kinds (`melee.meta`).
 The inputs ψ_a mean the same on every task, whatever its features, number of actions, and unit of
 reward:
 
-- shared by all actions: how far the best mean is from the highest reward seen; the noise and the
-  deviation of rewards in units of their range; the unexplained share of their variance; the rounds
-  so far, the number of actions and of inputs, the average reward;
+- shared by all actions: how far the best mean is from the highest reward seen; the noise in units of
+  the rewards' range; the unexplained share of their variance; the rounds so far, the number of
+  actions and of inputs, the average reward;
 - of the action: how far its mean is behind the best, its spread, how often it was played.
 
 Renaming actions renames the choice, and their number is free. No labelled row is needed. Where
@@ -66,7 +66,6 @@ SHARED = (
     "one",
     "best",
     "noise",
-    "deviation",
     "unexplained",
     "rounds",
     "actions",
@@ -290,12 +289,11 @@ def describe(state: MeleeState, x: Floats) -> None:
     shared[0] = 1.0
     shared[1] = math.log(1.02 - min(max((best - low) / span, 0.0), 1.0)) / 2.0
     shared[2] = math.log(now[NOISE] / span) / 2.0
-    shared[3] = math.log(now[DEVIATION] / span) / 2.0
-    shared[4] = 2.0 * math.log(min(now[NOISE] / now[DEVIATION], 1.5))
-    shared[5] = math.log(n + 1.0) / 8.0
-    shared[6] = math.log(state.means.shape[0]) / 3.0
-    shared[7] = average
-    shared[8] = math.log(x.shape[0]) / 4.0
+    shared[3] = 2.0 * math.log(min(now[NOISE] / now[DEVIATION], 1.5))
+    shared[4] = math.log(n + 1.0) / 8.0
+    shared[5] = math.log(state.means.shape[0]) / 3.0
+    shared[6] = average
+    shared[7] = math.log(x.shape[0]) / 4.0
 
 
 @kernel
