@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from melee.datasets import describe, family, load_suite, production, uses
+from melee.datasets import describe, family, load_suite, uses
 from melee.datasets.openml import Stored
 from melee.datasets.payments import Clicks
-from melee.datasets.production import CLEAR, clarity
+from melee.datasets.production import CLEAR, clarity, production
 from melee.datasets.uses import USES
 from melee.errors import DataError, UnknownNameError
 from melee.shares import uniform_and_best

@@ -1,7 +1,10 @@
 """The page in a real browser, from a file, without a network."""
 
+import dataclasses
+
 import pytest
 
+from melee.benchmark.results import Results
 from melee.report import write_report
 from tests.report import webdriver
 from tests.report.fabricate import fabricate
@@ -9,6 +12,7 @@ from tests.report.fabricate import fabricate
 pytestmark = pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing())
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{data}}"
+NAMES = ["wine", "iris", HOSTILE, "digits", "Ünïcode 数据", "iris-2"]
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +23,7 @@ def window():
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    names = ["wine", "iris", HOSTILE, "digits", "Ünïcode 数据", "iris-2"]
-    results = fabricate(names=names, failed=(3,))
+    results = fabricate(names=NAMES, failed=(3,))
     return write_report(results, tmp_path_factory.mktemp("report"))
 
 
@@ -150,3 +153,17 @@ def test_a_benchmark_without_a_complete_dataset_says_so(window, tmp_path):
     for name in ("headline", "matrix", "cdf", "scatter", "learning", "cost"):
         assert "nothing to compare yet" in window.texts(f"#{name}")[0]
     assert len(window.texts(".failures tbody tr")) == 2
+
+
+def test_shares_are_a_table_of_uses_and_explorers(window, tmp_path):
+    results = Results.of(
+        [dataclasses.replace(one, share=one.mean_reward) for one in fabricate(names=NAMES)]
+    )
+    window.open(write_report(results, tmp_path), width=1280)
+    rows = window.run(
+        "return [...document.querySelectorAll('#shares-table tbody th')].map(e => e.textContent)"
+    )
+    assert rows == ["mean", "worst", *NAMES]
+    cells = "document.querySelectorAll('#shares-table tbody td').length"
+    assert window.run(f"return {cells}") == len(rows) * len(results.explorers)
+    assert window.complaints() == []

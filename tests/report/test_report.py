@@ -103,6 +103,21 @@ def test_shares_are_shown_by_use_where_they_are_known(results, tmp_path):
     assert (path.parent / "figures" / "shares.svg").exists()
 
 
+def test_where_all_uses_have_shares_they_decide_the_order(results):
+    upside_down = Results.of(
+        [
+            one if one.problem else dataclasses.replace(one, share=-one.mean_reward)
+            for one in results
+        ],
+        results.about,
+    )
+    data = collect(upside_down)
+    assert data.order == collect(results).order[::-1]
+    assert [row.explorer for row in data.headline] == data.order
+    assert data.summary.startswith("Mean share of what can be gained, over 7 uses: ")
+    assert data.headline[0].gap is None
+
+
 def test_without_shares_there_is_no_table_of_them(results, report, tmp_path):
     assert embedded(report)["shares"] is None
     assert "uses" not in embedded(report)["summary"]

@@ -2,7 +2,6 @@
 
 from melee.datasets.listing import Listing, describe
 from melee.datasets.openml import cache_directory, fetch
-from melee.datasets.production import production
 from melee.datasets.suites import Entry, Suite, family, load_suite
 from melee.datasets.synthetic import paper_tasks, rectangles
 from melee.datasets.tables import read_rewards, read_table, table_to_task
@@ -17,7 +16,6 @@ __all__ = [
     "fetch",
     "load_suite",
     "paper_tasks",
-    "production",
     "read_rewards",
     "read_table",
     "rectangles",

@@ -113,7 +113,7 @@ def shares(data: ReportData, figure: "Figure") -> None:
     axes = figure.subplots()
     axes.imshow(np.clip(2.0 * rows - 1.0, -1, 1), cmap=_diverging(), vmin=-1, vmax=1, aspect="auto")
     for row, column in np.ndindex(*rows.shape):
-        text = f"{rows[row, column]:.2f}".replace("-", "−")
+        text = f"{round(float(rows[row, column]), 2) + 0.0:.2f}".replace("-", "−")
         axes.text(column, row, text, ha="center", va="center", fontsize=7)
     axes.axhline(len(found.values) - 0.5, color="black", linewidth=0.8)
     axes.set_xticks(range(rows.shape[1]), [data.explorers[i] for i in found.order], rotation=90)

@@ -23,7 +23,8 @@ def collect(results: Results, a_a: Results | None = None) -> ReportData:
     """Everything that the report shows, computed from results.
 
     Statistics are over the datasets on which every explorer has a run for every seed; the others
-    are listed with what is known about them.
+    are listed with what is known about them. Explorers are in the order of their mean reward, or of
+    their mean share where all these datasets have one.
 
     Parameters
     ----------
@@ -36,8 +37,12 @@ def collect(results: Results, a_a: Results | None = None) -> ReportData:
         raise InputError("there is no result to report yet; run melee bench first")
     complete = results.complete_datasets()
     k, rewards = len(results.explorers), results.mean_rewards()
+    shares = shares_by_use(results, complete)
+    by_share = shares is not None and len(shares.datasets) == len(complete)
     order = list(range(k))
-    if complete:
+    if shares is not None and by_share:
+        order = shares.order
+    elif complete:
         order = [int(i) for i in np.argsort(-rewards.mean(axis=0), kind="stable")]
     bandits = [i for i in order if results.explorers[i].split(":")[0] not in REFERENCES]
     contenders = bandits or order
@@ -52,12 +57,14 @@ def collect(results: Results, a_a: Results | None = None) -> ReportData:
     failures = words.failures(results)
     ranks = _ranks(results) if comparable else None
     nothing = words.NOTHING.format(n=len(results.datasets))
-    shares = shares_by_use(results, complete)
     summary = words.summary(results, contenders, rows, tests) if complete else nothing
+    if shares is not None:  # of uses in different units a mean reward says nothing
+        said = told(shares, results.explorers)
+        summary = said if by_share else f"{summary} {said}"
     return ReportData(
         title=str(results.about.get("suite", "Benchmark")),
         facts=words.facts(results, complete),
-        summary=summary + (told(shares, results.explorers) if shares else ""),
+        summary=summary,
         nothing=nothing,
         explorers=list(results.explorers),
         order=order,

@@ -45,9 +45,9 @@ def told(shares: Shares, explorers: list[str]) -> str:
         f"on {shares.datasets[int(rows[:, i].argmin())]})"
         for i in shares.order[:3]
     ]
-    text = f" Mean share of what can be gained, over {len(shares.datasets)} uses: "
+    text = f"Mean share of what can be gained, over {len(shares.datasets)} uses: "
     return text + "; ".join(parts) + "."
 
 
 def _minus(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
