@@ -37,6 +37,7 @@ def by_action(explanation):
 def test_every_explorer_is_explained_and_nothing_changes(spec):
     agent = lived(spec)
     agent.act(PHONE, id="waits")
+    agent.learn({"device": "tablet"}, "science", 1.0, 0.5)
     before = agent.to_bytes()
     twin = Agent.from_bytes(before)
     chances = agent.pmf(PHONE)
@@ -86,6 +87,14 @@ def test_a_guard_over_its_budget_leaves_no_bonus():
     explained = agent.explain(PHONE).actions
     assert [one.bonus for one in explained] == [0.0] * 3
     assert explained[0].prediction == max(one.prediction for one in explained)
+
+
+def test_a_guard_among_unfamiliar_inputs_adds_one_standard_deviation():
+    agent = lived("melee", 30)
+    policy = agent._knowledge.model.state.inner.inner.policy
+    policy.low[:] = policy.high[:] = -1e6
+    for one in agent.explain(PHONE).actions:
+        assert_allclose(one.bonus, one.uncertainty)
 
 
 def test_uncertainty_is_the_spread_of_the_learner_or_of_the_vote():
@@ -167,6 +176,7 @@ def test_what_is_missing_matters_too():
     (part,) = (p for p in by_action(agent.explain({}))[0].features if p.name == "age")
     assert part.value is None
     assert part.effect < -0.05
+    assert by_action(agent.explain({}))[1].features == ()  # nothing was learned of it
 
 
 def test_names_that_share_buckets_are_told_apart():
