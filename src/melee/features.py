@@ -193,6 +193,27 @@ class FeatureMap:
         row[:] = values
         return known
 
+    def leave_out(self, name: str, value: Value, usual: Floats, row: Floats) -> None:
+        """Overwrite what a context's row has of one name with what is usual there.
+
+        What its value put into buckets is taken out of them.
+        """
+        column = self.columns.get(name)
+        if column is not None:
+            own = (column.number, column.missing, column.present, column.rare)
+            for feature in (*own, *column.levels.values()):
+                if feature >= 0:
+                    row[feature] = usual[feature]
+        if self.first_bucket >= 0:
+            hashed = [0.0] * self.n_features
+            if column is None or (isinstance(value, float) and column.number < 0):
+                self._hash_all(name, value, hashed)
+            elif isinstance(value, str | tuple):
+                for level in (value,) if isinstance(value, str) else value:
+                    if level not in column.levels:
+                        self._hash(name, level, 1.0, hashed)
+            row -= hashed
+
     def learn(self, context: Context) -> None:
         """Note the names and levels of a context; `n_features` may grow by it."""
         self.expect(context)

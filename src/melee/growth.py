@@ -125,7 +125,7 @@ def shapes(start: Start, n_features: int, n_actions: int) -> dict[str, tuple[int
 
 def kind_of(state: Any) -> Kind:
     """What was decided about a state by its size at the start."""
-    exact = any(getattr(learner, "exact", False) for learner in _learners(state))
+    exact = any(getattr(learner, "exact", False) for learner in learners(state))
     return Kind(exact=exact, hidden=Widened in set(_types(state)))
 
 
@@ -212,18 +212,19 @@ def encourage(state: Any, rows: Sequence[int], n_actions: int, value: float) -> 
     An action that joins late competes with others that are known to be good: predicting 0 for
     it, as for an unknown action at the start, would keep it from ever being tried.
     """
-    for learner in _learners(state):
+    for learner in learners(state):
         for first in range(0, n_rows(learner), n_actions):
             for row in rows:
                 learner.encourage(first + row, value, PRIOR_ROUNDS)
 
 
-def _learners(state: Any) -> Iterator[Any]:
+def learners(state: Any) -> Iterator[Any]:
+    """The learners in a state, depth first: that of its policy optimizer before any other."""
     if isinstance(state, LearnerState):
         yield state
     elif isinstance(state, tuple):
         for part in state:
-            yield from _learners(part)
+            yield from learners(part)
 
 
 def settings(state: Any) -> dict[str, Any]:

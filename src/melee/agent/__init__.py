@@ -2,6 +2,7 @@
 
 from melee.agent.agent import Agent
 from melee.agent.decision import Decision
+from melee.agent.explanation import Explained, Explanation, Influence
 from melee.agent.readiness import compile_now
 
-__all__ = ["Agent", "Decision", "compile_now"]
+__all__ = ["Agent", "Decision", "Explained", "Explanation", "Influence", "compile_now"]

@@ -21,11 +21,13 @@ from melee.agent.arguments import (
     read_path,
 )
 from melee.agent.decision import Decision
+from melee.agent.explaining import Question, answer, note, recall
+from melee.agent.explanation import Explanation
 from melee.agent.file import Arrays, under, unpack
 from melee.agent.ids import Ids, check_new, check_text, is_id, read_new
 from melee.agent.knowledge import Encoded, Knowledge, Labels, Lesson
 from melee.agent.locks import guard_against_forks, new_lock
-from melee.agent.pending import Pending, Waiting
+from melee.agent.pending import Pending, Waiting, check_same
 from melee.agent.show import as_html, as_text
 from melee.arrays import Ints
 from melee.checks import (
@@ -290,6 +292,39 @@ class Agent:
             chosen = None if actions is None else self._find(actions)
             return self._knowledge.pmf(read, chosen)
 
+    def explain(self, subject: Any, /, *, actions: Iterable[Hashable] | None = None) -> Explanation:
+        """Why a decision was made, or would be in a context; decides and changes nothing.
+
+        For every open action: its probability, the reward that is predicted and how sure that is,
+        what exploring adds to it, and the names of the context that matter most to it.
+
+        Parameters
+        ----------
+        subject
+            A decision that waits for its reward, or its id; or a context. What is predicted is what
+            the agent would predict now, even of an earlier decision.
+        actions
+            The actions that are open in a context; by default all are. Of a decision only where the
+            agent has no log and the id alone is given.
+
+        Examples
+        --------
+        >>> agent = Agent(actions=["sports", "politics"], reward_range=(0.0, 1.0))
+        >>> decision = agent.act({"device": "phone"})
+        >>> why = agent.explain(decision)
+        >>> [(one.action, one.probability) for one in why.actions]
+        [('sports', 0.5), ('politics', 0.5)]
+        """
+        context = None if isinstance(subject, str | Decision) else read_context(subject)
+        labels = None if actions is None else tuple(read_labels(actions, 1))
+        with self._lock:
+            if context is None:
+                asked = recall(subject, labels, self._pending, self._knowledge.version)
+            else:
+                asked = Question(context, labels)
+            noted = note(asked, self._knowledge)
+        return answer(noted, self._policy)
+
     def _decided(
         self,
         context: Context,
@@ -491,7 +526,7 @@ class Agent:
             if one is None:
                 return not self._pending.repeats(id, number)
             if isinstance(subject, Decision):
-                _check_same(subject, one)
+                check_same(subject, one)
             lesson = (one.context, one.action, number, one.probability)
             if self._log is not None:
                 self._write([Lesson(*lesson)], [id])
@@ -514,7 +549,7 @@ class Agent:
                 if id not in new and not self._pending.repeats(id, reward):
                     new[id] = reward
                     if isinstance(subject, Decision):
-                        _check_same(subject, self._pending.waiting[id])
+                        check_same(subject, self._pending.waiting[id])
             learned = self._finish(new)
             self._tell()
             return learned
@@ -799,12 +834,3 @@ class Agent:
 
     def _repr_html_(self) -> str:
         return as_html(self)
-
-
-def _check_same(decision: Decision, waiting: Waiting) -> None:
-    """Refuse another agent's decision that happens to have the same id."""
-    if (decision.action, decision.probability) != (waiting.action, waiting.probability):
-        raise InputError(
-            f"decision {shown(decision.id)} is not the one that was made here under this id; "
-            "report it to the agent that made it"
-        )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from melee.agent.arguments import read_labels
+from melee.agent.decision import Decision
 from melee.agent.file import Arrays
 from melee.agent.knowledge import Encoded, Labels
 from melee.arrays import Floats
@@ -145,6 +146,15 @@ class Pending:
         for id, reward in done:
             pending.done[read_id(id)] = None if reward is None else check_reward(reward)
         return pending
+
+
+def check_same(decision: Decision, waiting: Waiting) -> None:
+    """Refuse another agent's decision that happens to have the same id."""
+    if (decision.action, decision.probability) != (waiting.action, waiting.probability):
+        raise InputError(
+            f"decision {shown(decision.id)} is not the one that was made here under this id; "
+            "report it to the agent that made it"
+        )
 
 
 class Noted(NamedTuple):

@@ -19,7 +19,14 @@ are settings. Kernels allocate nothing: what they need for a while is in the sta
     codegen.py    how Numba makes it; imported only then
 """
 
-from melee.compiled.kernels import generic, implements, interpreted_as, kernel, prefetch_row
+from melee.compiled.kernels import (
+    generic,
+    implements,
+    interpreted_as,
+    is_implemented,
+    kernel,
+    prefetch_row,
+)
 from melee.compiled.programs import Program, compiling_makes_way, entry, machine_code, program
 
 __all__ = [
@@ -29,6 +36,7 @@ __all__ = [
     "generic",
     "implements",
     "interpreted_as",
+    "is_implemented",
     "kernel",
     "machine_code",
     "prefetch_row",

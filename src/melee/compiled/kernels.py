@@ -77,6 +77,11 @@ def implements(declared: Callable[..., Any], *state_types: type) -> Callable[[F]
     return register
 
 
+def is_implemented(declared: Callable[..., Any], state_type: type) -> bool:
+    """Whether a generic function has an implementation of its own for a state type."""
+    return state_type in IMPLEMENTATIONS[declared]
+
+
 def compiled_form(called: Callable[..., Any], first_type: Any) -> Callable[..., Any]:
     """The function that is compiled where `called` is called with a state of this type first."""
     known = IMPLEMENTATIONS.get(called, {})

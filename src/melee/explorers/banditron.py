@@ -65,6 +65,7 @@ class Banditron(Explorer):
     """
 
     name: ClassVar[str] = "banditron"
+    predicts: ClassVar[bool] = False
     mu: float = number(0.1, 0.0, 1.0, above=True)
 
     def start(self, problem: Problem) -> BanditronState:

@@ -79,6 +79,8 @@ class Explorer(Configured):
     """Whether what it has seen changes what it does."""
     sees_all_rewards: ClassVar[bool] = False
     """Whether a simulation shows it the rewards of all actions, and not its own alone."""
+    predicts: ClassVar[bool] = True
+    """Whether its learner, if it has one, predicts rewards."""
     needs_unit_rewards: ClassVar[bool] = True
     """Whether what it learns has to be in [0, 1] always; else a reward that comes after the first
     256 may be mapped to a little less or more (see `melee.explorers.ranged`)."""
@@ -121,6 +123,14 @@ class Explorer(Configured):
     def diagnostics(self, state: Any) -> dict[str, float]:
         """What a user may want to know of a run from its last state: a number for each name."""
         return {}
+
+    def bonuses(self, state: Any, x: Floats, t: int) -> Floats | None:
+        """What it adds to the prediction of every action before it plays the highest sum.
+
+        None where it explores in another way. `state` is a copy of the one that `start` made, and
+        x a context as that sees it, in round t.
+        """
+        return None
 
     @property
     def n_models(self) -> int:

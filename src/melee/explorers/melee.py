@@ -212,6 +212,20 @@ class Melee(RidgeExplorer):
             return state._replace(guard=state.guard._replace(budget=math.inf))
         return state._replace(inner=self.among_some(state.inner))
 
+    def bonuses(self, state: MeleeState, x: Floats, t: int) -> Floats:
+        """By the spreads that it looks at, most of which are guessed where actions are many.
+
+        Where the guard plays the predicted action there is none.
+        """
+        n_actions = len(state.plays)
+        melee_distribution(state, x, t, np.zeros(0, np.uint64), np.empty(n_actions))
+        fallback = state.guard.latest[0]
+        if fallback == 2.0:
+            return np.zeros(n_actions)
+        if fallback == 1.0:
+            return state.spreads.copy()
+        return np.array([bonus(state, a) for a in range(n_actions)])
+
     def diagnostics(self, state: Any) -> dict[str, float]:
         """How often the guard took over, as shares of the rounds that were decided and learned.
 

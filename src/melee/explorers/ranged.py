@@ -175,6 +175,16 @@ def hoped(found: Range, average: float) -> float:
     return min(halfway, 0.999) if found.within else halfway
 
 
+def unit(found: Range) -> tuple[float, float] | None:
+    """The reward of u = 0, and what u = 1 is above it; None while no two rewards differ.
+
+    >>> unit(Range.of((-1.0, 3.0), within=True))
+    (-1.0, 4.0)
+    """
+    origin, size, offset = found.map.tolist()
+    return None if size == 0.0 else (origin - offset * size, size)
+
+
 class Ranged(NamedTuple):
     """An explorer's state behind a range that is not [0, 1], with nothing learned again.
 

@@ -9,12 +9,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from melee.arrays import Floats, Words
 from melee.compiled import implements, kernel
 from melee.distributions import greedy
 from melee.explorers.base import Problem, RidgeExplorer
 from melee.explorers.interface import distribution
-from melee.learners.interface import predict, spread
+from melee.learners.interface import n_rows, predict, spread
 from melee.settings import number
 
 
@@ -49,6 +51,13 @@ class RegCbOpt(RidgeExplorer):
     def start(self, problem: Problem) -> RegCbOptState:
         """A fresh ridge per action."""
         return RegCbOptState(self.new_optimizer(problem), float(self.mellowness))
+
+    def bonuses(self, state: RegCbOptState, x: Floats, t: int) -> Floats:
+        """From the predictions to their upper bounds."""
+        learner = state.polopt.learner
+        actions = range(n_rows(learner))
+        width = math.sqrt(state.mellowness * math.log(len(actions) * t))
+        return np.array([bound(learner, x, a, width) - predict(learner, x, a) for a in actions])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from melee.arrays import Floats, Words
-from melee.compiled import implements
+from melee.compiled import implements, kernel
 from melee.distributions import greedy, largest
 from melee.explorers.base import Problem, RidgeExplorer
 from melee.explorers.interface import distribution
-from melee.learners.interface import predict, predict_all, spread
+from melee.learners.interface import n_rows, predict, predict_all, spread
 from melee.settings import number
 
 
@@ -48,6 +50,10 @@ class LinUcb(RidgeExplorer):
         """A fresh ridge per action."""
         return LinUcbState(self.new_optimizer(problem), float(self.alpha))
 
+    def bonuses(self, state: LinUcbState, x: Floats, t: int) -> Floats:
+        """α·spread."""
+        return state.alpha * spreads(state.polopt.learner, x)
+
 
 @dataclass(frozen=True, kw_only=True)
 class GatedUcb(RidgeExplorer):
@@ -70,6 +76,24 @@ class GatedUcb(RidgeExplorer):
         """A fresh ridge per action."""
         return GatedUcbState(self.new_optimizer(problem), float(self.scale), float(self.power))
 
+    def bonuses(self, state: GatedUcbState, x: Floats, t: int) -> Floats:
+        """The spread times what the gate lets through."""
+        learner = state.polopt.learner
+        means = np.empty(n_rows(learner))
+        predict_all(learner, x, 0, means)
+        return gate(state, largest(means)) * spreads(learner, x)
+
+
+def spreads(learner: Any, x: Floats) -> Floats:
+    """Of every action's prediction."""
+    return np.array([spread(learner, x, a) for a in range(n_rows(learner))])
+
+
+@kernel
+def gate(state: GatedUcbState, best: float) -> float:
+    """What a unit of spread is worth where this is the best prediction."""
+    return float(state.scale * (1.0 - min(max(best, 0.0), 1.0)) ** state.power)
+
 
 @implements(distribution, LinUcbState)
 def linucb_distribution(state: LinUcbState, x: Floats, t: int, rng: Words, pmf: Floats) -> None:
@@ -87,7 +111,7 @@ def gated_ucb_distribution(
     """All mass on the highest gated score."""
     learner = state.polopt.learner
     predict_all(learner, x, 0, pmf)
-    bonus = state.scale * (1.0 - min(max(largest(pmf), 0.0), 1.0)) ** state.power
+    bonus = gate(state, largest(pmf))
     for a in range(pmf.shape[0]):
         pmf[a] += bonus * spread(learner, x, a)
     greedy(pmf)
