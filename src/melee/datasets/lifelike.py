@@ -57,6 +57,11 @@ def lifelike(*, seed: int = 0, n_rows: int | None = None) -> Task:
     )
 
 
+def product(a: Floats, b: Floats) -> Floats:
+    """The matrix product with sums in one order; those of `@` depend on how many threads run it."""
+    return np.asarray(np.einsum("ij,jk->ik", a, b, optimize=False))
+
+
 def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
     """A number whose logarithm is uniform."""
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
@@ -72,13 +77,14 @@ def _behind(rng: np.random.Generator, kind: str, n: int, n_actions: int) -> tupl
     if rng.random() < 0.3:  # heavy tails
         points *= np.exp(0.3 * rng.normal(size=(n, 1)))
     if kind == "linear":
-        scores = points @ rng.normal(size=(q, n_actions))
+        scores = product(points, rng.normal(size=(q, n_actions)))
     elif kind == "network":
         width = int(rng.integers(4, 17))
         hidden = np.tanh(
-            1.2 * points @ rng.normal(size=(q, width)) / np.sqrt(q) + 0.5 * rng.normal(size=width)
+            1.2 * product(points, rng.normal(size=(q, width))) / np.sqrt(q)
+            + 0.5 * rng.normal(size=width)
         )
-        scores = hidden @ rng.normal(size=(width, n_actions))
+        scores = product(hidden, rng.normal(size=(width, n_actions)))
     else:
         scores = rng.normal(size=(64, n_actions))[leaves(rng, points)]
     scores = scores / (scores.std() + 1e-9) + rng.uniform(0.0, 0.7) * np.log(priors)
@@ -140,7 +146,7 @@ def _seen(rng: np.random.Generator, latent: Floats) -> Floats:
     loadings = rng.normal(size=(q, d)) * (rng.random((q, d)) < rng.uniform(0.15, 0.8))
     if rng.random() < 0.3:
         loadings[:, rng.random(d) < rng.uniform(0.0, 0.6)] = 0.0  # irrelevant columns
-    columns = latent @ loadings
+    columns = product(latent, loadings)
     columns /= columns.std(axis=0) + 1e-9
     columns += log_uniform(rng, 0.03, 0.6) * rng.normal(size=columns.shape)
     if rng.random() < 0.5:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from melee.arrays import Floats
-from melee.datasets.lifelike import leaves, log_uniform
+from melee.datasets.lifelike import leaves, log_uniform, product
 from melee.rows import Rows, Texts
 
 EFFECTS = ("none", "linear", "tree", "smooth", "mixed")
@@ -96,11 +96,6 @@ def effect(rng: np.random.Generator, standard: Floats, n_outputs: int, kind: str
     directions = length * rng.normal(size=(len(chosen), n_waves))
     waves = np.cos(product(x, directions) + rng.uniform(0.0, 2 * np.pi, n_waves))
     return _sized(product(waves, rng.normal(size=(n_waves, n_outputs))))
-
-
-def product(a: Floats, b: Floats) -> Floats:
-    """The matrix product with sums in one order; those of `@` depend on how many threads run it."""
-    return np.asarray(np.einsum("ij,jk->ik", a, b, optimize=False))
 
 
 def _sized(values: Floats) -> Floats:
