@@ -131,31 +131,43 @@ class AdaptiveSgd(Sgd):
 
 
 class Ridge:
-    """Remembers all observations and solves from scratch whenever it is asked."""
+    """Remembers all observations and solves from scratch after every one of them."""
 
     def __init__(self, n_inputs, penalty):
-        self.X, self.y, self.weights = np.empty((0, n_inputs)), [], []
-        self.penalty = penalty
+        self.seen, self.penalty, self.n_inputs = [], penalty, n_inputs
+        self.solved = None
 
     def learn(self, x, target, weight=1.0):
-        self.X = np.vstack([self.X, x])
-        self.y.append(target)
-        self.weights.append(weight)
+        self.seen.append((*x, target, weight))
+        self.solved = None
+
+    def solution(self):
+        """The weights, and the inverse of the information."""
+        if self.solved is None:
+            X, y, weights = self.observations()
+            w = np.linalg.solve(self.information(), X.T @ (weights * y))
+            self.solved = w, np.linalg.inv(self.information())
+        return self.solved
+
+    def observations(self):
+        rows = np.array(self.seen).reshape(-1, self.n_inputs + 2)
+        return rows[:, :-2], rows[:, -2], rows[:, -1]
 
     def information(self):
-        return self.penalty * np.eye(self.X.shape[1]) + self.X.T @ np.diag(self.weights) @ self.X
+        X, _, weights = self.observations()
+        return self.penalty * np.eye(self.n_inputs) + (X.T * weights) @ X
 
     def w(self):
-        return np.linalg.solve(self.information(), self.X.T @ np.multiply(self.weights, self.y))
+        return self.solution()[0]
 
     def predict(self, x):
         return x @ self.w()
 
     def spread(self, x):
-        return math.sqrt(x @ np.linalg.solve(self.information(), x))
+        return math.sqrt(x @ self.solution()[1] @ x)
 
     def spread_by_diagonal(self, x):
-        return math.sqrt(x**2 @ np.diag(np.linalg.inv(self.information())))
+        return math.sqrt(x**2 @ np.diag(self.solution()[1]))
 
 
 class DiagonalRidge:

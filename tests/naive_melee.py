@@ -1,5 +1,6 @@
 """Slow twins of `melee` and of its learner, from their definitions and by whole histories."""
 
+import functools
 import math
 
 import numpy as np
@@ -9,6 +10,19 @@ from tests.naive import DiagonalRidge, Ridge, greedy, mix_uniform
 
 def logistic(z):
     return 1 / (1 + math.exp(-z))
+
+
+def until_it_learns(method):
+    """Whatever is asked twice between two rounds is computed once."""
+
+    @functools.wraps(method)
+    def asked(self, *args):
+        key = method.__name__, *args
+        if key not in self.known:
+            self.known[key] = method(self, *args)
+        return self.known[key]
+
+    return asked
 
 
 class Adaptive:
@@ -21,12 +35,12 @@ class Adaptive:
     def __init__(self, n_rows, n_inputs, ridge, strong, *, exact, n_hidden=0, how=None):
         kind = Ridge if exact else DiagonalRidge
         self.kinds = [(kind, ridge), (kind, strong), (Ridge, 1.0)]
-        self.n_plain = n_inputs - 1 - n_hidden
+        self.n_inputs = n_inputs, n_inputs - n_hidden, 1
         self.how = (0.5, 0.0, -1.0, 20.0, 0.0, 0.0) if how is None else how
         self.seen = [[] for _ in range(n_rows)]  # context, target and weight, by row
         self.targets, self.errors = [], []  # of all; the errors of the three members
         self.ratios = np.ones((n_rows, 3))
-        self.fitted = {}
+        self.known = {}
 
     def rows(self):
         """The model of each row by itself."""
@@ -34,20 +48,24 @@ class Adaptive:
 
     def view(self, x, m):
         """What member m sees of a context."""
-        return (x, np.append(x[: self.n_plain], 1.0), np.ones(1))[m]
+        return (x, np.append(x[: self.n_inputs[1] - 1], 1.0), np.ones(1))[m]
 
-    def member(self, row, m, x):
-        """Member m of a row as it is fitted now, and what it sees of x."""
-        if (row, m) not in self.fitted:
-            kind, penalty = self.kinds[m]
-            model, prior = kind(len(self.view(x, m)), penalty), self.prior()
-            for seen, target, weight in self.seen[row]:
-                model.learn(self.view(seen, m), target - prior, weight)
-            self.fitted[row, m] = model
-        return self.fitted[row, m], self.view(x, m)
+    @until_it_learns
+    def member(self, row, m):
+        """Member m of a row as it is fitted now."""
+        kind, penalty = self.kinds[m]
+        model, prior = kind(self.n_inputs[m], penalty), self.prior()
+        for x, target, weight in self.seen[row]:
+            model.learn(self.view(x, m), target - prior, weight)
+        return model
+
+    def members(self, row, x):
+        """All of them, each with what it sees of x."""
+        return [(self.member(row, m), self.view(x, m)) for m in range(3)]
 
     # What all rows share: the range of targets, how members have done, the noise, the prior mean.
 
+    @until_it_learns
     def range(self):
         """The lowest target and how far the highest is above it; [0, 1] while that is unknown."""
         if not self.targets:
@@ -58,6 +76,7 @@ class Adaptive:
     def squared_errors(self):
         return np.sum(np.square(self.errors), axis=0) if self.errors else np.zeros(3)
 
+    @until_it_learns
     def weights(self):
         """By the average squared errors e, in which a fifth of a round counts with a quarter."""
         n, (_, span) = len(self.targets), self.range()
@@ -68,15 +87,18 @@ class Adaptive:
         weights[weights < 0.01 * weights.sum()] = 0.0
         return weights / weights.sum()
 
+    @until_it_learns
     def noise(self):
         """A quarter of the squared range counts as a round, here and in the deviation."""
         n, (_, span) = len(self.targets), self.range()
         return math.sqrt((self.weights() @ self.squared_errors() + 0.25 * span**2) / (n + 1))
 
+    @until_it_learns
     def deviation(self):
         n, (_, span) = len(self.targets), self.range()
         return math.sqrt((np.var(self.targets) if n else 0.0) + 0.25 * span**2 / (n + 1))
 
+    @until_it_learns
     def prior(self):
         low, _ = self.range()
         average = np.mean(self.targets) if self.targets else low
@@ -87,32 +109,30 @@ class Adaptive:
     # What a row predicts, how far it may be off, what it learns.
 
     def members_predict(self, row, x):
-        models = [self.member(row, m, x) for m in range(3)]
-        return self.prior() + np.array([model.predict(view) for model, view in models])
+        said = [model.predict(view) for model, view in self.members(row, x)]
+        return self.prior() + np.array(said)
 
     def predict(self, row, x):
         return self.weights() @ self.members_predict(row, x)
 
     def spread(self, row, x):
-        models = [self.member(row, m, x) for m in range(3)]
-        return self.noise() * self.weights() @ [model.spread(view) for model, view in models]
+        spreads = [model.spread(view) for model, view in self.members(row, x)]
+        return self.noise() * self.weights() @ spreads
 
     def spread_guess(self, row, x):
         """By the diagonals, corrected by how far these were off in the rounds before."""
-        models = [self.member(row, m, x) for m in range(3)]
-        by_diagonal = [model.spread_by_diagonal(view) for model, view in models]
+        by_diagonal = [model.spread_by_diagonal(view) for model, view in self.members(row, x)]
         return self.noise() * self.weights() @ (np.sqrt(self.ratios[row]) * by_diagonal)
 
     def learn(self, row, x, target, weight=1.0):
         errors = target - self.members_predict(row, x)
         self.errors.append(errors if self.targets else np.zeros(3))  # nobody knew of the first
-        for m in range(3):
-            model, view = self.member(row, m, x)
+        for m, (model, view) in enumerate(self.members(row, x)):
             ratio = model.spread(view) ** 2 / model.spread_by_diagonal(view) ** 2
             self.ratios[row, m] += 0.2 * (min(ratio, 10.0) - self.ratios[row, m])
         self.targets.append(target)
         self.seen[row].append((x, target, weight))
-        self.fitted = {}
+        self.known = {}
 
 
 class AdaptiveRow:
@@ -148,8 +168,7 @@ class Melee:
         self.n_held = 0
 
     def means(self, x):
-        # Equal in exact arithmetic, and so tied in the kernels, if equal in ten digits here.
-        return np.array([self.learner.predict(a, x) for a in range(self.n_actions)]).round(12)
+        return np.array([self.learner.predict(a, x) for a in range(self.n_actions)])
 
     def shared(self, x):
         """The inputs that all actions share, in the order of the docstring of the module."""
@@ -234,7 +253,7 @@ class Melee:
         """The guard's account: what the predicted action would have earned, less the reward."""
         means, reward, (low, span) = self.means(x), rewards[action], self.learner.range()
         best = np.clip(means.max(), low, low + span)
-        if means[action] == means.max():
+        if means.max() - means[action] <= 1e-9 * span:
             self.n_predicted += 1
             self.surprise += reward - best
         elif p > 1.5 * self.mu / self.n_actions:  # else it was a draw of μ's

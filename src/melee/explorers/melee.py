@@ -81,6 +81,9 @@ LOWEST, HIGHEST = -12.0, 4.0
 """Limits of the exponents: from no bonus at all to fifty times the range."""
 IN_FULL = 4
 """How many of the highest scores are computed in full, at least."""
+TIED = 1e-9
+"""Means that differ by less, in units of the rewards' range, are equal but for rounding: as long as
+all rewards are, every action is the predicted one."""
 CAREFUL = 10.0
 """Rounds before the guard trusts what it knows of the predicted actions' rewards."""
 
@@ -434,10 +437,11 @@ def melee_learn(
     best_within = min(max(best, low), high)
     # What μ draws is not the policy's doing: its own choices have more than 1.5·μ/K.
     own = p * state.plays.shape[0] > 1.5 * state.mu
-    if predicted < best and own:
+    behind = best - predicted > TIED * learner.now[SPAN]
+    if behind and own:
         expected = best_within + seen[2] / (seen[1] + CAREFUL)
         seen[0] += min(max(expected, low), high) - reward
-    elif predicted == best:
+    elif not behind:
         seen[1] += 1.0
         seen[2] += reward - best_within
     fallbacks, latest = state.guard.fallbacks, state.guard.latest

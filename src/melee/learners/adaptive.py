@@ -271,7 +271,7 @@ def member_predict(member: Member, x: Floats, row: int, prior: float) -> float:
 
 @kernel
 def diagonal_form(member: Member, x: Floats, row: int) -> float:
-    """x'Mx for M the diagonal of the inverse."""
+    """The number x'Mx for M the diagonal of the inverse."""
     total = 0.0
     for i in range(x.shape[0]):
         total += x[i] * x[i] * member.diagonal[row, i]
