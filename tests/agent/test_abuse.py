@@ -164,18 +164,18 @@ ALWAYS: dict[str, tuple[Any, str]] = {
     # rewards
     "a reward that is NaN": (reward(float("nan")), "reward is nan"),
     "a reward that is infinite": (reward(float("inf")), "reward is inf"),
-    "a negative reward": (reward(-1), "reward is -1"),
-    "a reward of 2": (reward(2), "scale it first"),
+    "a reward of minus infinity": (reward(float("-inf")), "reward is -inf"),
+    "a reward of 1e300": (reward(1e300), "expected a finite number, within ±1e100"),
     "a reward as text": (reward("1"), "reward is '1'"),
     "no reward": (reward(None), "reward is None"),
-    "a reward in an array": (reward(np.array(1.0)), "expected a number in [0, 1]"),
+    "a reward in an array": (reward(np.array(1.0)), "expected a finite number"),
     "a reward in a list": (reward([1.0]), "reward is [1.0]"),
-    "a reward in a row": (reward(np.array([1.0])), "expected a number in [0, 1]"),
-    "a complex reward": (reward(1 + 0j), "expected a number in [0, 1]"),
-    "a complex reward of NumPy": (reward(np.complex128(0.5 + 3j)), "expected a number in [0, 1]"),
-    "a huge reward": (reward(10**5000), "expected a number in [0, 1]"),
-    "a reward that cannot be shown": (reward(Unshowable()), "expected a number in [0, 1]"),
-    "a reward that is no float": (reward(PretendsToBeANumber()), "expected a number in [0, 1]"),
+    "a reward in a row": (reward(np.array([1.0])), "expected a finite number"),
+    "a complex reward": (reward(1 + 0j), "expected a finite number"),
+    "a complex reward of NumPy": (reward(np.complex128(0.5 + 3j)), "expected a finite number"),
+    "a huge reward": (reward(10**5000), "expected a finite number"),
+    "a reward that cannot be shown": (reward(Unshowable()), "expected a finite number"),
+    "a reward that is no float": (reward(PretendsToBeANumber()), "expected a finite number"),
     # probabilities
     "probability 0": (probability(0), "expected a number in (0, 1]"),
     "probability -1": (probability(-1), "probability is -1"),
@@ -210,7 +210,16 @@ ALWAYS: dict[str, tuple[Any, str]] = {
     # records that lack a part
     "an id alone": (call("learn", "pending 0"), "learn(id, reward)"),
     "an id with everything": (call("learn", "pending 0", 3, 1.0, 0.5), "and nothing else"),
-    "an id with an action": (call("learn", "pending 0", action=3), "reward is 3"),
+    "an id with an action": (call("learn", "pending 0", action=3), "and nothing else"),
+    "ids with actions": (call("learn_many", ["pending 0"], actions=[3]), "there are no rewards"),
+    "ids with rewards and more": (
+        call("learn_many", ["a"], [1], [1], [0.5], [1]),
+        "full records need contexts",
+    ),
+    "a record with an action twice": (
+        call("learn", GOOD, "sports", 1.0, action="sports"),
+        "a full record needs",
+    ),
     "a record without probability": (call("learn", GOOD, "sports", 1.0), "a full record needs"),
     "a record without action": (
         call("learn", GOOD, reward=1.0, probability=0.5),
@@ -595,7 +604,12 @@ def test_actions_that_are_none_are_refused(actions, part):
             ({"timeout": value}, "timeout is")
             for value in (0, -1, float("nan"), float("inf"), "1", True, [1])
         ),
-        *(({"default_reward": value}, "reward is") for value in (-1, 2, float("nan"), "1", [1])),
+        *(({"default_reward": value}, "reward is") for value in (1e300, float("nan"), "1", [1])),
+        ({"default_reward": 2.0, "timeout": 1, "reward_range": (0, 1)}, "the reward is 2 and"),
+        *(
+            ({"reward_range": value}, "reward_range is")
+            for value in (1, (1, 1), (2, 1), (0, float("nan")), (0, 1, 2), "01", {}, (None, 1))
+        ),
         *(({"max_pending": value}, "max_pending is") for value in (0, -1, 1.5, "9", True, None)),
         *(({"max_features": value}, "max_features is") for value in (0, -1, 1.5, "9", True, None)),
         ({"explorer": "epsilon-greedi"}, "did you mean 'epsilon-greedy'"),

@@ -111,10 +111,10 @@ FAULTS = {
         "2 rewards are missing, that of round 4 the first",
     ),
     "rewards outside": (
-        replaced(clean_log(), reward=lambda i, one: 5.0 if i == 4 else one.reward),
+        replaced(clean_log(), reward=lambda i, one: 5e200 if i == 4 else one.reward),
         "error",
         "rewards",
-        r"1 rewards are outside \[0, 1\], from 5 to 5",
+        r"1 rewards are not from -1e\+100 to 1e\+100: they go from 5e\+200 to 5e\+200, that of round 4",
     ),
     "constant rewards": (
         replaced(clean_log(), reward=lambda i, one: 1.0),

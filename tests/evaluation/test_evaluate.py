@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from melee.errors import InputError, UnknownNameError
-from melee.evaluation import Evaluation, compare, evaluate
+from melee.evaluation import Estimate, Evaluation, compare, evaluate
 from melee.evaluation.log import Log
 from melee.evaluation.off_policy import choices
 from melee.history import History, Round
@@ -167,7 +167,7 @@ def test_an_agent_is_asked_for_all_actions_where_none_are_logged():
 
 def test_a_spec_answers_for_each_round_before_it_learns_it(monkeypatch):
     module = import_module("melee.evaluation.off_policy")
-    monkeypatch.setattr(module, "_fresh_agent", lambda labels, spec, seed: StubAgent(labels))
+    monkeypatch.setattr(module, "_fresh_agent", lambda log, spec, seed: StubAgent(log.labels))
     history = clean_log()
     chosen, outside = choices(Log(history), "stub", seed=0)
     log = Log(history)
@@ -227,12 +227,76 @@ def test_probabilities_that_cannot_be_are_refused(wrong, shown):
     assert "dm" in evaluate(history, best, estimators=("dm",)).estimates
 
 
-@pytest.mark.parametrize(("wrong", "shown"), [(np.nan, "missing"), (5.0, "5"), (-1.0, "-1")])
+@pytest.mark.parametrize(
+    ("wrong", "shown"), [(np.nan, "missing"), (np.inf, "inf"), (-1e200, "-1e+200")]
+)
 def test_rewards_that_cannot_be_are_refused(wrong, shown):
     history = changed(clean_log(), reward=lambda one: wrong if one.id == "r3" else one.reward)
     assert f"1 of 600 rewards cannot be used, that of round 3 the first ({shown})" in refused(
         history
     )
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.0, 100.0), (-3.0, 1e-4), (7e5, 1e6)])
+def test_estimates_are_in_the_unit_of_the_rewards(a, b):
+    plain = evaluate(clean_log(), best)
+    history = changed(clean_log(), reward=lambda one: a + b * one.reward)
+    found = evaluate(history, best, reward_range=(a, a + b))
+    assert found.reward_range == (a, a + b)
+    assert found.warnings == plain.warnings
+    for one, other in [
+        *((found.estimates[name], plain.estimates[name]) for name in plain.estimates),
+        (found.logged, plain.logged),
+    ]:
+        moved = [a + b * number for number in other[1:]]
+        assert_allclose(one[1:], moved, rtol=1e-9, atol=1e-9 * b)
+    assert_allclose(found.estimates["ips"].value, a + b * plain.estimates["ips"].value)
+
+
+def test_a_range_that_is_not_declared_is_observed_and_said():
+    history = changed(clean_log(), reward=lambda one: 40.0 * one.reward - 10.0)
+    found = evaluate(history, best)
+    assert found.reward_range == (-10.0, 30.0)
+    assert found.estimates == evaluate(history, best, reward_range=(-10, 30)).estimates
+    (said,) = [one for one in found.warnings if "between -10 and 30, as they do in this log" in one]
+    assert "give their reward_range" in said
+    wide = evaluate(history, best, reward_range=(-1000, 1000)).estimates["snips"]
+    assert wide.low < found.estimates["snips"].low
+    assert wide.high > found.estimates["snips"].high
+    within = evaluate(clean_log(), best)
+    assert within.reward_range == (0.0, 1.0)
+    assert not any("as they do in this log" in one for one in within.warnings)
+
+
+def test_rewards_that_say_nothing_of_their_range_are_refused():
+    history = changed(clean_log(), reward=lambda one: 5.0)
+    assert "every reward of the log is 5" in refused(history)
+    found = evaluate(history, best, reward_range=(0, 10))
+    assert found.logged.value == 5.0
+    outside = changed(clean_log(), reward=lambda one: 5.0 * one.reward)
+    with pytest.raises(
+        InputError, match=r"rewards cannot be used, .* expected numbers from 0 to 1"
+    ):
+        evaluate(outside, best, reward_range=(0, 1))
+    with pytest.raises(InputError, match=r"reward_range is \(1, 0\); expected the least"):
+        evaluate(outside, best, reward_range=(1, 0))
+
+
+def test_a_spec_goes_along_a_log_in_any_unit():
+    spec = "epsilon-greedy:epsilon=0.1"
+    plain = evaluate(clean_log(), spec, estimators=("snips",))
+    history = changed(clean_log(), reward=lambda one: 100.0 * one.reward - 50.0)
+    found = evaluate(history, spec, estimators=("snips",))
+    assert found.effective_sample_size == plain.effective_sample_size
+    expected = 100.0 * np.array(plain.estimates["snips"][1:]) - 50.0
+    assert_allclose(found.estimates["snips"][1:], expected)
+
+
+def test_numbers_are_shown_in_digits_that_tell_something():
+    assert str(Estimate("dr", 0.5, 0.25, 0.75)) == "0.5000 [0.2500, 0.7500]"
+    assert str(Estimate("dr", -12.5, -20.0, 1.0)) == "-12.5000 [-20.0000, 1.0000]"
+    assert str(Estimate("dr", 1.5e-7, 0.0, 3.25e-7)) == "1.5e-07 [0, 3.25e-07]"
+    assert str(Estimate("dr", 1234567.0, 0.0, 2e6)) == "1.23457e+06 [0, 2e+06]"
 
 
 def test_a_pmf_that_does_not_sum_to_1_is_refused():

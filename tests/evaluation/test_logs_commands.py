@@ -48,10 +48,10 @@ def test_doctor_passes_a_clean_log(log):
 
 
 def test_doctor_exits_with_1_on_errors_and_says_what_to_do(bad_log):
-    result = run("doctor", bad_log)
+    result = run("doctor", bad_log, "--reward-range", "-2,1")
     assert result.exit_code == 1
-    assert "50 rewards are outside [0, 1]" in result.stdout
-    assert "→ scale them" in result.stdout
+    assert "50 rewards are not from -2 to 1: they go from 3 to 3" in result.stdout
+    assert "→ mend what writes the log, or give a reward_range" in result.stdout
 
 
 def test_doctor_speaks_json(bad_log):
@@ -95,7 +95,12 @@ def test_logs_and_options_that_cannot_be_used_are_refused(log, bad_log, tmp_path
     assert "--format is xml; expected table or json" in error("doctor", log, "--format", "xml")
     assert "--format is xml" in error("evaluate", log, "--format", "xml")
     assert "no such file" in error("doctor", str(tmp_path / "none.jsonl"))
-    assert "the reward is 3.0" in error("evaluate", bad_log)
+    assert "line 51: not JSON" in error("evaluate", bad_log)
+    for given in ("1", "2,1", "0,1,2", "a,b", "0,inf"):
+        for command in ("doctor", "evaluate"):
+            said = error(command, log, "--reward-range", given)
+            assert f"--reward-range is {given}; expected the least and the greatest" in said
+    assert "rewards cannot be used" in error("evaluate", log, "--reward-range", "0,0.5")
     assert "did you mean 'linucb'" in error("evaluate", log, "--explorers", "linucp")
     assert "--explorers names none" in error("evaluate", log, "--explorers", " , ")
     assert "confidence is 95.0" in error("evaluate", log, "--confidence", "95")

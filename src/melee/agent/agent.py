@@ -63,7 +63,8 @@ _PARAMETERS = (
 )
 _PLAIN = tuple(name for name in _PARAMETERS if name not in ("actions", "explorer", "log"))
 """Parameters that are numbers, or pairs of them."""
-_UNSET: Any = object()
+_RECORD = ("action", "reward", "probability")
+"""What a full record has beside its context."""
 _new: Any = tuple.__new__
 
 
@@ -374,14 +375,7 @@ class Agent:
         self, subject: Any, /, action: Hashable, reward: float, probability: float
     ) -> bool: ...
 
-    def learn(
-        self,
-        subject: Any,
-        /,
-        action: Any = _UNSET,
-        reward: Any = _UNSET,
-        probability: Any = _UNSET,
-    ) -> bool:
+    def learn(self, subject: Any, /, *values: Any, **named: Any) -> bool:
         """Learn a decision's reward: `learn(id, reward)`.
 
         Rewards may come in any order, at any time. A reward that came before is not learned
@@ -396,20 +390,21 @@ class Agent:
             Whether anything was learned: False for a repeated reward, and for that of an action
             that was removed since.
         """
+        n_given = len(values) + len(named)
         if isinstance(subject, str | Decision):
-            if reward is _UNSET and probability is _UNSET:
-                action, reward = _UNSET, action
-            if reward is _UNSET or action is not _UNSET or probability is not _UNSET:
+            if n_given != 1 or not named.keys() <= {"reward"}:
                 raise InputError(
                     "a decision's id takes a reward and nothing else: learn(id, reward); a full "
                     "record begins with its context"
                 )
-            return self._learn_decision(subject, reward)
-        if any(one is _UNSET for one in (action, reward, probability)):
+            return self._learn_decision(subject, values[0] if values else named["reward"])
+        record = {**dict(zip(_RECORD, values, strict=False)), **named}
+        if n_given != len(_RECORD) or record.keys() != set(_RECORD):
             raise InputError(
                 "a full record needs a context, an action, a reward and the probability that the "
                 "action had: learn(context, action, reward, probability)"
             )
+        action, reward, probability = (record[name] for name in _RECORD)
         context, label = read_context(subject), check_label(action)
         lesson = Lesson(
             context, label, check_reward(reward, self._range), check_probability(probability)
@@ -420,6 +415,7 @@ class Agent:
         self,
         subjects: Any,
         /,
+        *values: Any,
         actions: Any = None,
         rewards: Any = None,
         probabilities: Any = None,
@@ -438,14 +434,17 @@ class Agent:
         int
             How many rounds were learned.
         """
-        if actions is not None and rewards is None and probabilities is None:
-            actions, rewards = None, actions
+        named = (actions, rewards, probabilities)
+        if len(values) == 1 and all(one is None for one in named):
+            rewards = values[0]
+        elif values:
+            actions, rewards, probabilities = (*values, *named[len(values) :])[:3]
         if rewards is None:
             raise InputError("there are no rewards; expected one for each decision or context")
         numbers = [check_reward(one, self._range) for one in read_list(rewards, "rewards")]
         if actions is None and probabilities is None:
             return self._learn_decisions(read_list(subjects, "ids"), numbers)
-        if actions is None or probabilities is None:
+        if actions is None or probabilities is None or len(values) > 3:
             raise InputError(
                 "full records need contexts, actions, rewards and probabilities: "
                 "learn_many(contexts, actions, rewards, probabilities)"

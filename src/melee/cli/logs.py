@@ -14,18 +14,26 @@ from melee.sheets import csv_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from melee.checks import RewardRange
     from melee.errors import MeleeError
     from melee.evaluation import Estimate, Evaluation
 
 DEFAULT_EXPLORERS = "melee,linucb,epsilon-greedy:epsilon=0.05,uniform"
 
 LogFile = Annotated[Path, typer.Argument(metavar="LOG", help="A log: .jsonl, .parquet or .dsjson.")]
+RewardRangeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LOW,HIGH", help="The least and the greatest reward there can be, such as -5,20."
+    ),
+]
 _COLORS = {"ok": "green", "warning": "yellow", "error": "red"}
 
 
 @app.command()
 def doctor(
     log: LogFile,
+    reward_range: RewardRangeOption = None,
     format: Annotated[str, typer.Option(help="table or json.")] = "table",  # noqa: A002
 ) -> None:
     """Look for faults in a log; exits with 1 if there are errors."""
@@ -33,8 +41,9 @@ def doctor(
     from melee.evaluation import examine
     from melee.history import History
 
+    declared = _range(reward_range)
     history = History.read(log, strict=False)
-    findings = examine(history)
+    findings = examine(history, reward_range=declared)
     if format == "json":
         print(json.dumps([finding._asdict() for finding in findings], indent=2))
     else:
@@ -62,6 +71,7 @@ def evaluate(
     explorers: Annotated[str, typer.Option(help="SPECs, separated by commas.")] = DEFAULT_EXPLORERS,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Of the explorers.")] = 0,
+    reward_range: RewardRangeOption = None,
     format: Annotated[str, typer.Option(help="table, csv or json.")] = "table",  # noqa: A002
 ) -> None:
     """Estimate what explorers would have earned, from a log of any policy with probabilities."""
@@ -76,7 +86,10 @@ def evaluate(
         raise InputError("--explorers names none; expected SPECs, separated by commas")
     for spec in specs:
         parse(spec)
-    found = compare(History.read(log), specs, confidence=confidence, seed=seed)
+    declared = _range(reward_range)
+    found = compare(
+        History.read(log), specs, confidence=confidence, seed=seed, reward_range=declared
+    )
     evaluated = [one for one in found.values() if not isinstance(one, Exception)]
     if not evaluated:
         reason = next(iter(found.values()))
@@ -89,6 +102,22 @@ def evaluate(
         print(csv_text(list(_EMPTY), ([line[name] for name in _EMPTY] for line in lines)), end="")
     else:
         _show(rows, confidence)
+
+
+def _range(given: str | None) -> "RewardRange":
+    """The range of rewards from LOW,HIGH."""
+    from melee.checks import check_reward_range
+    from melee.errors import InputError
+
+    if given is None:
+        return None
+    try:
+        return check_reward_range(tuple(float(end) for end in given.split(",")))
+    except (InputError, ValueError):
+        raise InputError(
+            f"--reward-range is {given}; expected the least and the greatest reward there can be, "
+            "such as 0,1 or -5,20"
+        ) from None
 
 
 _ESTIMATORS = ("dr", "snips", "ips", "dm")
@@ -131,6 +160,17 @@ def _columns(estimates: "Mapping[str, Estimate]") -> dict[str, float]:
     return columns
 
 
+def _cell(row: dict[str, Any], name: str) -> str:
+    """An estimate, and its interval below."""
+    from melee.evaluation import Estimate
+
+    value, low, high = Estimate(
+        name, *(row[f"{name}{end}"] for end in ("", "_low", "_high"))
+    ).texts(places=3)
+    between = "–" if row[f"{name}_low"] >= 0.0 else " to "
+    return f"{value}\n{low}{between}{high}"
+
+
 def _show(rows: list[dict[str, Any]], confidence: float) -> None:
     table = Table(
         caption=f"Mean rewards with {confidence:.4g} confidence intervals; logged is what the log "
@@ -143,12 +183,7 @@ def _show(rows: list[dict[str, Any]], confidence: float) -> None:
         table.add_column(name, justify="right", min_width=11)
     table.add_column("ESS", justify="right")
     for row in rows:
-        cells = [
-            "–"
-            if row[name] is None
-            else f"{row[name]:.3f}\n{row[f'{name}_low']:.3f}–{row[f'{name}_high']:.3f}"
-            for name in _ESTIMATORS
-        ]
+        cells = ["–" if row[name] is None else _cell(row, name) for name in _ESTIMATORS]
         effective = row["effective_sample_size"]
         shown = "refused" if row["refused"] else f"{effective:,.0f}"
         table.add_row(*map(Text, [row["policy"], *cells, shown]))

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from melee.arrays import Floats
+from melee.checks import LARGEST_REWARD, RewardRange, check_reward_range
 from melee.evaluation import context_checks
 from melee.evaluation.estimates import mean_interval, typical_weight
 from melee.evaluation.findings import LEVEL, Fault, Finding, count_p_value, listed
 from melee.evaluation.log import MIN_ROUNDS, SMALLEST, pmf_fault
 from melee.evaluation.support import MIN_EFFECTIVE
 from melee.evaluation.tails import normal_tail, poisson_at_least
+from melee.evaluation.units import unit_of
 
 if TYPE_CHECKING:
     from melee.history import History, Round
@@ -27,13 +29,15 @@ RARELY = 10
 """Rounds of an action below which little is known of it."""
 
 
-def examine(history: "History") -> list[Finding]:
+def examine(history: "History", *, reward_range: RewardRange = None) -> list[Finding]:
     """Every check's findings; a check that found no fault says so, at level "ok".
 
     Parameters
     ----------
     history
         The log, read with `History.read(path, strict=False)`, so that what is wrong is still there.
+    reward_range
+        The least and the greatest reward there can be; others are then an error.
 
     Examples
     --------
@@ -44,7 +48,7 @@ def examine(history: "History") -> list[Finding]:
     ...         print(f"{one.level}, {one.check}: {one.found}")
     error, exploration: every round was logged with probability 1
     """
-    log = _Log(history)
+    log = _Log(history, check_reward_range(reward_range))
     findings: list[Finding] = []
 
     def note(name: str, faults: Iterator[Fault], fine: str) -> None:
@@ -70,12 +74,14 @@ def examine(history: "History") -> list[Finding]:
 class _Log:
     """What the checks look at."""
 
-    def __init__(self, history: "History") -> None:
+    def __init__(self, history: "History", reward_range: RewardRange) -> None:
+        self.declared = reward_range
+        self.range = reward_range or (-LARGEST_REWARD, LARGEST_REWARD)
         self.rounds: list[Round] = list(history)
         self.problems = history.problems
         self.n = len(self.rounds)
         self.rewards, self.probabilities = history.rewards, history.probabilities
-        self.right_reward = (self.rewards >= 0.0) & (self.rewards <= 1.0)
+        self.right_reward = (self.rewards >= self.range[0]) & (self.rewards <= self.range[1])
         self.right_probability = (self.probabilities >= SMALLEST) & (self.probabilities <= 1.0)
         self.labels = history.actions
         self.wrong_pmfs: dict[int, str] = {}
@@ -123,10 +129,13 @@ def _rewards(log: _Log) -> Iterator[Fault]:
         )
     if outside.any():
         least, most = log.rewards[outside].min(), log.rewards[outside].max()
+        low, high = log.range
         yield Fault(
             "error",
-            f"{outside.sum():,} rewards are outside [0, 1], from {least:g} to {most:g}",
-            "scale them: (reward - least) / (most - least), by bounds that never change",
+            f"{outside.sum():,} rewards are not from {low:g} to {high:g}: they go from {least:g} "
+            f"to {most:g}, that of round {_first(outside)} is the first",
+            "mend what writes the log, or give a reward_range that holds all rewards; any unit "
+            "will do, as long as numbers are finite",
         )
     if log.right_reward.all() and log.n > 1 and (log.rewards == log.rewards[0]).all():
         yield Fault(
@@ -291,6 +300,8 @@ def _reward_drift(log: _Log) -> Iterator[Fault]:
         return
     rewards = log.rewards[usable]
     plain, p_plain = _halves(rewards)
+    if rewards.min() < rewards.max():
+        rewards = unit_of(rewards, log.declared).of(rewards)
     _, p_uniform = _halves(rewards / log.probabilities[usable])
     fell = plain[1] < plain[0]
     if p_uniform < 0.5 * LEVEL or (fell and p_plain < 0.5 * LEVEL):
@@ -308,8 +319,9 @@ def _halves(values: Floats) -> tuple[tuple[float, float], float]:
     first, second = values[: len(values) // 2], values[len(values) // 2 :]
     means = float(first.mean()), float(second.mean())
     error = np.sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second))
-    if error <= 1e-12:
-        return means, 1.0 if abs(means[0] - means[1]) <= 1e-12 else 0.0
+    rounding = 1e-12 * float(np.abs(values).max())
+    if error <= rounding:
+        return means, 1.0 if abs(means[0] - means[1]) <= rounding else 0.0
     return means, 2.0 * normal_tail(abs(means[0] - means[1]) / error)
 
 
@@ -376,7 +388,7 @@ def _first(wrong: np.typing.NDArray[np.bool_]) -> int:
 
 
 CHECKS: dict[str, tuple[Callable[[_Log], Iterator[Fault]], str]] = {
-    "rewards": (_rewards, "all are numbers from 0 to 1, and vary"),
+    "rewards": (_rewards, "all are finite numbers, and vary"),
     "probabilities": (_probabilities, "all are above 0 and at most 1"),
     "exploration": (_exploration, "other actions had a chance"),
     "pmfs": (_pmfs, "those that are there sum to 1 and agree with the probabilities"),

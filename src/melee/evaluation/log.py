@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from melee.arrays import Floats, Ints
+from melee.checks import LARGEST_REWARD, RewardRange, check_reward_range
 from melee.errors import InputError
 from melee.evaluation.reward_model import predict_rewards
+from melee.evaluation.units import unit_of
 from melee.history import check_round
 from melee.labels import Label
 
@@ -36,9 +38,11 @@ class Log:
         Positions in `labels`, (n,).
     chances
         Logged probabilities of all actions, (n, K); rows of NaN where only one was logged.
+    rewards, unit, units
+        Rewards as they came, how low and high they can be, and the same between 0 and 1.
     """
 
-    def __init__(self, history: "History") -> None:
+    def __init__(self, history: "History", reward_range: RewardRange = None) -> None:
         rounds = list(history)
         if len(rounds) < MIN_ROUNDS:
             raise InputError(
@@ -49,8 +53,12 @@ class Log:
         self.pmfs = [one.pmf for one in rounds]
         wrong = ((i, pmf_fault(one)) for i, one in enumerate(rounds))
         self.wrong_pmf = next((f"round {i}: {fault}" for i, fault in wrong if fault), None)
-        self.rewards = _numbers("reward", (one.reward for one in rounds))
-        self.probabilities = _numbers("probability", (one.probability for one in rounds))
+        self.rewards = _numbers(one.reward for one in rounds)
+        self.probabilities = _numbers(one.probability for one in rounds)
+        self.reward_range = check_reward_range(reward_range)
+        _check_rewards(self.rewards, self.reward_range)
+        self.unit = unit_of(self.rewards, self.reward_range)
+        self.units = self.unit.of(self.rewards)
         index: dict[Label, int] = {}
         for one in rounds:
             index.setdefault(one.action, len(index))
@@ -70,8 +78,8 @@ class Log:
 
     @functools.cached_property
     def predicted(self) -> Floats:
-        """The model's rewards of all actions, (n, K)."""
-        return predict_rewards(self.contexts, self.actions, self.rewards, len(self.labels))
+        """The model's rewards of all actions, (n, K), between 0 and 1."""
+        return predict_rewards(self.contexts, self.actions, self.units, len(self.labels))
 
     def without_support(self) -> str | None:
         """Why no policy at all could be evaluated by weights, if none can."""
@@ -105,17 +113,21 @@ def pmf_fault(one: "Round") -> str | None:
     return None
 
 
-def _numbers(name: str, given: Iterable[Any]) -> Floats:
-    """Rewards or probabilities, NaN for missing ones; rewards have to be within [0, 1]."""
-    values = np.array([np.nan if one is None else float(one) for one in given])
-    if name == "reward":
-        wrong = ~((values >= 0.0) & (values <= 1.0))
-        if wrong.any():
-            first = int(np.flatnonzero(wrong)[0])
-            shown = "missing" if np.isnan(values[first]) else f"{values[first]:g}"
-            raise InputError(
-                f"{wrong.sum():,} of {len(values):,} rewards cannot be used, that of round "
-                f"{first} the first ({shown}); expected numbers from 0 to 1: scale them, and leave "
-                "out rounds whose reward is unknown; `melee doctor` lists what is wrong with a log"
-            )
-    return values
+def _numbers(given: Iterable[Any]) -> Floats:
+    """Rewards or probabilities, NaN for missing ones."""
+    return np.array([np.nan if one is None else float(one) for one in given])
+
+
+def _check_rewards(rewards: Floats, reward_range: RewardRange) -> None:
+    """Refuse what cannot be computed with, and what is outside of the declared range."""
+    low, high = reward_range or (-LARGEST_REWARD, LARGEST_REWARD)
+    wrong = ~((rewards >= low) & (rewards <= high))
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        shown = "missing" if np.isnan(rewards[first]) else f"{rewards[first]:g}"
+        expected = "finite numbers" if reward_range is None else f"numbers from {low:g} to {high:g}"
+        raise InputError(
+            f"{wrong.sum():,} of {len(rewards):,} rewards cannot be used, that of round "
+            f"{first} the first ({shown}); expected {expected}: mend them, and leave out rounds "
+            "whose reward is unknown; `melee doctor` lists what is wrong with a log"
+        )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from melee.arrays import Floats
+from melee.checks import RewardRange
 from melee.contexts import Context
 from melee.errors import InputError, MeleeError, unknown, whole_number
 from melee.evaluation import estimates
@@ -42,6 +43,8 @@ class Evaluation:
         By name (`dr`, `snips`, `ips`, `dm`), each with `value`, `low` and `high`.
     logged
         The mean reward of the log itself.
+    reward_range
+        The least and the greatest reward that intervals allow for, declared or observed.
     effective_sample_size
         How many rounds of the policy itself would tell as much as this log does; 0 where its
         probabilities cannot be used.
@@ -54,6 +57,7 @@ class Evaluation:
     confidence: float
     estimates: dict[str, Estimate]
     logged: Estimate
+    reward_range: tuple[float, float]
     effective_sample_size: float
     warnings: tuple[str, ...] = ()
 
@@ -75,6 +79,7 @@ def evaluate(
     confidence: float = 0.95,
     seed: int = 0,
     estimators: Sequence[str] = ESTIMATORS,
+    reward_range: RewardRange = None,
 ) -> Evaluation:
     """Estimate the mean reward that a policy would have earned in the logged rounds.
 
@@ -105,6 +110,10 @@ def evaluate(
     estimators
         Which ones to compute. `("dm",)` alone asks only the model, and is the one question that
         does not need a log that explored; it comes with a warning.
+    reward_range
+        The least and the greatest reward there can be, which intervals have to know. By default
+        (0, 1) if all rewards are within, else the range that is observed, with a warning. Values
+        and intervals are in the unit of the rewards.
 
     Examples
     --------
@@ -121,7 +130,7 @@ def evaluate(
     >>> 0.7 < found.estimates["dr"].low < 0.8 < found.estimates["dr"].high < 0.9
     True
     """
-    log = Log(history)
+    log = Log(history, reward_range)
     _check_estimators(estimators)
     _check_confidence(confidence)
     return _evaluate(
@@ -136,6 +145,7 @@ def compare(
     confidence: float = 0.95,
     seed: int = 0,
     estimators: Sequence[str] = ESTIMATORS,
+    reward_range: RewardRange = None,
 ) -> dict[str, Evaluation | MeleeError]:
     """Evaluate several policies on one log; a refused one has its error in place of numbers.
 
@@ -156,7 +166,7 @@ def compare(
     1.0000 [0.9417, 1.0000]
     this log cannot evaluate always c: 100.0% of the policy's choices are actions that the log ...
     """
-    log = Log(history)
+    log = Log(history, reward_range)
     _check_estimators(estimators)
     _check_confidence(confidence)
     seed = whole_number("seed", seed, 0)
@@ -197,22 +207,34 @@ def _evaluate(
     # What the model knows nothing of, it takes to earn what all rounds earn on average.
     found: dict[str, Estimate] = {}
     if "dr" in estimators or "dm" in estimators:
-        predicted = (chosen * log.predicted).sum(axis=1) + outside * log.rewards.mean()
+        predicted = (chosen * log.predicted).sum(axis=1) + outside * log.units.mean()
     for one in estimators:
         if one == "ips":
-            found[one] = estimates.ips(weights, log.rewards, confidence)
+            found[one] = estimates.ips(weights, log.units, confidence)
         elif one == "snips":
-            found[one] = estimates.snips(weights, log.rewards, confidence)
+            found[one] = estimates.snips(weights, log.units, confidence)
         elif one == "dm":
             found[one] = estimates.direct(predicted, confidence)
         else:
             of_chosen = log.predicted[rows, log.actions]
             found[one] = estimates.doubly_robust(
-                weights, log.rewards, of_chosen, predicted, confidence
+                weights, log.units, of_chosen, predicted, confidence
             )
+    logged = estimates.ips(np.ones(log.n_rounds), log.units, confidence)._replace(name="logged")
+    found = {name: log.unit.back(one) for name, one in found.items()}
     said += model_cautions(log, chosen, outside, found)
-    logged = estimates.ips(np.ones(log.n_rounds), log.rewards, confidence)._replace(name="logged")
-    return Evaluation(name, log.n_rounds, confidence, found, logged, effective, tuple(said))
+    if log.unit.observed:
+        said.append(log.unit.caution())
+    return Evaluation(
+        policy=name,
+        n_rounds=log.n_rounds,
+        confidence=confidence,
+        estimates=found,
+        logged=log.unit.back(logged),
+        reward_range=(log.unit.low, log.unit.high),
+        effective_sample_size=effective,
+        warnings=tuple(said),
+    )
 
 
 def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
@@ -223,7 +245,7 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
     """
     learner: Agent | None = None
     if isinstance(policy, str):
-        policy = learner = _fresh_agent(log.labels, policy, seed)
+        policy = learner = _fresh_agent(log, policy, seed)
     chosen, outside = np.zeros((log.n_rounds, len(log.labels))), np.zeros(log.n_rounds)
     for i, (context, pmf) in enumerate(zip(log.contexts, log.pmfs, strict=True)):
         given: Mapping[Label, float]
@@ -258,10 +280,10 @@ def _open(agent: "Agent", pmf: Mapping[Label, float] | None, i: int) -> list[Lab
     return some
 
 
-def _fresh_agent(labels: list[Label], spec: str, seed: int) -> "Agent":
+def _fresh_agent(log: Log, spec: str, seed: int) -> "Agent":
     from melee.agent import Agent  # compiles kernels: not for those who ask the doctor only
 
-    return Agent(labels, explorer=spec, seed=seed)
+    return Agent(log.labels, explorer=spec, seed=seed, reward_range=log.reward_range)
 
 
 def _distribution(given: Any, i: int) -> Mapping[Label, float]:

@@ -45,6 +45,8 @@ def predict_rewards(
         One per round.
     actions
         The action of each round, 0 to K - 1.
+    rewards
+        Within [0, 1], as `melee.evaluation.units` brings them there.
     n_folds
         Parts of the log, each predicted from the others; the rounds of a fold are n_folds apart.
 

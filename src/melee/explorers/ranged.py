@@ -42,10 +42,12 @@ class Range(NamedTuple):
 
     declared: bool
     within: bool  # whether u is to be in [0, 1]
-    map: Annotated[Floats, Within((-1e150, 0.0, 0.0))]  # (3,) origin, size (0: not set), offset
-    seen: Annotated[Floats, Within((0.0, -1e150, -1e150, -1e150, -1e150, -1e150))]
+    map: Annotated[Floats, Within((-1e101, 0.0, 0.0), (1e101, 1e102, 0.5))]
+    # (3,) origin, size (0: not set), offset
+    seen: Annotated[Floats, Within((0.0, -1e120, *(-1e101,) * 4), (1e19, 1e120, *(1e101,) * 4))]
     # (6,) count, sum of all but the highest and the lowest, highest, second, lowest, second
-    limits: Floats  # (2,) by which the rewards were cut that set the map
+    limits: Annotated[Floats, Within(-NO_LIMIT, NO_LIMIT)]
+    # (2,) by which the rewards were cut that set the map
     set_by: Ints  # (1,) how many kept rewards these were
 
     @classmethod

@@ -15,11 +15,11 @@ the same rounds, from the second on, and the past is learned again by it.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats, Ints, Scratch, Shares, Words
+from melee.arrays import Floats, Ints, Scratch, Shares, Within, Words
 from melee.compiled import implements, interpreted_as, kernel
 from melee.explorers.interface import distribution, learn
 from melee.explorers.ranged import N_SETTLED, Range, set_map_by, taken
@@ -27,6 +27,7 @@ from melee.rng import LEARN, start_round
 from melee.scaling import Scaling, scale_row, standardize
 from melee.standardizing import LIMIT
 from melee.states import Bytes, in_one_block
+from melee.task import LARGEST
 
 N_KEPT = N_SETTLED
 """Rounds after which the scaling is settled, and the map of rewards."""
@@ -50,7 +51,7 @@ class Rescaled(NamedTuple):
     learned: Ints  # (1,) how many of these `inner` has learned
     contexts: Floats  # (N_KEPT, d), as they came
     rounds: Ints  # (N_KEPT, 2): number and action
-    rewards: Floats  # (N_KEPT,), as they came
+    rewards: Annotated[Floats, Within(-LARGEST, LARGEST)]  # (N_KEPT,), as they came
     probabilities: Shares  # (N_KEPT,)
 
     @classmethod

@@ -31,9 +31,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from melee.errors import DataError, InputError
+from melee.errors import InputError
 from melee.history.history import History, gather
 from melee.history.jsonl import bounded, compressed, dumps, from_json, lines, load, parse, to_json
 from melee.history.rounds import Round, check_round
@@ -48,22 +46,7 @@ _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,12})?(Z|[+-]\d
 
 def read(path: Path, *, strict: bool = True) -> History:
     """The rounds of a dsjson file."""
-
-    def history(strict: bool) -> History:
-        return gather(path, "line", lines(path), lambda raw: from_json(decode(load(raw))), strict)
-
-    try:
-        return history(strict)
-    except DataError as error:
-        rewards = history(strict=False).rewards
-        rewards = rewards[np.isfinite(rewards)]
-        if not len(rewards) or (rewards.min() >= 0.0 and rewards.max() <= 1.0):
-            raise
-        raise DataError(
-            f"{error}. Rewards (-_label_cost) in this file run from {rewards.min():g} to "
-            f"{rewards.max():g}; scale them, for example by "
-            f"(reward - {rewards.min():g}) / {rewards.max() - rewards.min() or 1.0:g}"
-        ) from None
+    return gather(path, "line", lines(path), lambda raw: from_json(decode(load(raw))), strict)
 
 
 def content(history: History, *, compress: bool = False) -> bytes:

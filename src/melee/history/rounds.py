@@ -27,7 +27,8 @@ class Round:
     Attributes
     ----------
     context, action, reward, probability
-        The reward is in [0, 1]; the probability is that of this action, in (0, 1].
+        The reward is any finite number, in whatever unit; the probability is that of this action,
+        in (0, 1].
     id
         What the round is called elsewhere, for example to join a late reward.
     time
@@ -84,9 +85,9 @@ def read_round(
 
     >>> read_round({"age": 31}, "sports", reward=True, probability=0.8).reward
     1.0
-    >>> read_round({"age": 31}, "sports", reward=5, probability=0.8)
+    >>> read_round({"age": 31}, "sports", reward=math.inf, probability=0.8)
     Traceback (most recent call last):
-    melee.errors.InputError: the reward is 5.0; expected a number in [0, 1]: scale it first
+    melee.errors.InputError: the reward is inf; expected a finite number, within ±1e100, in any unit
     """
     optional = {"id": id, "time": time, "pmf": pmf, "explorer": explorer, "version": version}
     made = _make(_number, context, action, reward, probability, **optional)
