@@ -181,7 +181,6 @@ class Melee:
                 1.0,
                 math.log(1.02 - best) / 2,
                 math.log(noise / span) / 2,
-                math.log(deviation / span) / 2,
                 math.log(min(noise / deviation, 1.5) ** 2),
                 math.log(n + 1) / 8,
                 math.log(self.n_actions) / 3,

@@ -14,7 +14,9 @@ class Within(NamedTuple):
     """In a state: the numbers that an array can hold, whatever is learned."""
 
     least: float | tuple[float, ...] = -1e150
-    most: float | tuple[float, ...] = 1e150  # contexts are within 1e100, and squares have to stay finite
+    most: float | tuple[float, ...] = (
+        1e150  # contexts are within 1e100, and squares have to stay finite
+    )
 
 
 SCRATCH = "scratch"
