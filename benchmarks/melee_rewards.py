@@ -116,7 +116,7 @@ def bars(results: Results, policies: list[str], vw: Path | None) -> list[str]:
     peer = 0.0
     if vw is not None:
         told = json.loads((vw / "vw_rewards.json").read_text(encoding="utf-8"))
-        peer = max(one["mean_reward"] for one in told["settings"])
+        peer = max(one["score"] for one in told["settings"])
     lines = [
         "| policy | mean reward | cold | no guard | − best LinUCB | − best gated-ucb "
         "| way to full information | − best VW |",

@@ -2,9 +2,9 @@
 
     python -m benchmarks.production_shares --out RUNS [--policies DIR,DIR] [--docs]
 
-Plays the suite `production` and counts shares: 0 for uniform choice, 1 for the best possible one, by
-true expected rewards. Every other family has its setting chosen in hindsight on these very uses, one
-for the whole suite, over SGD, a ridge and the learner of `melee`; `melee` is played as it ships.
+Plays the suite `production` and counts shares: 0 for uniform choice, 1 for the best possible one,
+by true expected rewards. Every other family has its setting chosen in hindsight on these very uses,
+one for the whole suite, over SGD, a ridge and the learner of `melee`, which is played as it ships.
 Resumable: run it again after an interruption. With --docs the table and the picture of the
 documentation are written.
 """
@@ -93,7 +93,7 @@ def rows_of(results: Results, mine: list[str]) -> dict[str, tuple[str, Floats]]:
 def hindsight(results: Results, mine: list[str]) -> Floats:
     """The best share on every use that any setting of any other explorer reaches."""
     others = [spec for spec in results.explorers if spec not in mine]
-    return np.max([shares_of(results, spec) for spec in others], axis=0)
+    return np.asarray(np.max([shares_of(results, spec) for spec in others], axis=0))
 
 
 def table(results: Results, mine: list[str]) -> list[str]:

@@ -5,7 +5,9 @@
 Every dataset of the suite is prepared as `melee bench` prepares it: the same rows, order and
 scaled features, the intercept being VW's own. `--cbify` plays them with settings of the kind that
 the contextual bandit bake-off chose among (Bietti, Agarwal and Langford 2021). The reward is that
-of the actions drawn, from the first row on: what a user would have earned.
+of the actions drawn, from the first row on: what a user would have earned. Tasks that know their
+expected rewards, as those of the suite `production`, are given to VW with the cost of every action,
+and its shares are counted instead of its rewards; those that only an agent can play are left out.
 
 VW's `--random_seed` changes nothing in `--cbify`, whose draws are keyed by the number of the row,
 so a seed is an order of the rows and nothing else.
@@ -23,6 +25,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import lru_cache
@@ -38,6 +41,7 @@ from melee.atomic import write_atomically
 from melee.datasets.suites import Entry, Suite, load_suite
 from melee.errors import DataError, MeleeError
 from melee.preparation import N_LABELLED, prepare
+from melee.shares import share
 from melee.task import Task
 
 ALGORITHMS = {
@@ -102,20 +106,33 @@ def play(unit: Unit) -> float:
     """Play every setting, appending a line for each; the seconds that VW took."""
     dataset, seed, max_rounds, _ = unit.keys[0]
     task = load(unit.suite, dataset)
-    if not ((task.rewards == task.rewards.astype(bool)).all() and (task.rewards.sum(1) == 1).all()):
+    if task.live:
+        raise DataError(f"dataset {task.name}: only an agent can play it")
+    is_labels = (task.rewards == task.rewards.astype(bool)).all() and (
+        task.rewards.sum(1) == 1
+    ).all()
+    if not is_labels and task.expected is None:
         raise DataError(f"dataset {task.name}: not one action rewarded in every row")
     prepared = prepare(task, seed=seed, max_rounds=max_rounds)
     total = 0.0
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "rows.vw"
-        vw.write(prepared, path)
+        (vw.write if task.expected is None else vw.write_costs)(prepared, path)
         for key in unit.keys:
             if stop.is_set():
                 break
-            played = vw.drive(f"--cbify {task.n_actions} {key.options}", path, prepared.n_rounds)
-            total += played.seconds
-            record = {"n_rounds": prepared.n_rounds, "mean_reward": played.mean_reward}
-            record["seconds"] = round(played.seconds, 4)
+            began = time.perf_counter()
+            if task.expected is None:
+                drawn = f"--cbify {task.n_actions} {key.options}"
+                score = vw.drive(drawn, path, prepared.n_rounds).mean_reward
+            else:
+                drawn = f"--cbify {task.n_actions} --cbify_cs {key.options}"
+                actions = np.array(vw.actions_of(drawn, path))
+                score = share(task.expected[prepared.order], actions)
+            took = time.perf_counter() - began
+            total += took
+            record = {"n_rounds": prepared.n_rounds, "score": score}
+            record["seconds"] = round(took, 4)
             line = json.dumps(key._asdict() | record) + "\n"
             # One write to the end of the file, so that lines of several workers do not mix.
             with unit.log.open("ab", buffering=0) as file:
@@ -131,7 +148,7 @@ def finished(path: Path) -> dict[Key, float]:
     if len(whole) < len(content):
         os.truncate(path, len(whole))
     records = [json.loads(line) for line in whole.splitlines()]
-    return {Key(*(record[k] for k in Key._fields)): record["mean_reward"] for record in records}
+    return {Key(*(record[k] for k in Key._fields)): record["score"] for record in records}
 
 
 def size(entry: Entry, max_rounds: int) -> int:
@@ -197,7 +214,7 @@ def tabulate(suite: Suite, given: argparse.Namespace, done: dict[Key, float]) ->
     for o, algorithm in settings(given).items():
         datasets = {name: means[o] for name, means in rewards.items()}
         mean = float(np.mean(list(datasets.values()))) if datasets else None
-        row = {"algorithm": algorithm, "options": o, "mean_reward": mean, "datasets": datasets}
+        row = {"algorithm": algorithm, "options": o, "score": mean, "datasets": datasets}
         table.append(row)
     about = {"suite": given.suite, "seeds": given.seeds, "max_rounds": given.max_rounds}
     return {**about, "n_datasets": len(rewards), "of": len(suite), "settings": table}
@@ -205,13 +222,13 @@ def tabulate(suite: Suite, given: argparse.Namespace, done: dict[Key, float]) ->
 
 def as_markdown(numbers: dict[str, Any]) -> str:
     """Every algorithm at its best setting, then every setting, best first."""
-    ranked = sorted(numbers["settings"], key=lambda s: -s["mean_reward"])
+    ranked = sorted(numbers["settings"], key=lambda s: -s["score"])
     best: dict[str, dict[str, Any]] = {}
     for setting in ranked:
         best.setdefault(setting["algorithm"], setting)
-    head = ["| algorithm | options | mean reward |", "| --- | --- | ---: |"]
+    head = ["| algorithm | options | mean reward or share |", "| --- | --- | ---: |"]
     rows = [
-        [f"| {s['algorithm']} | `{s['options']}` | {s['mean_reward']:.4f} |" for s in part]
+        [f"| {s['algorithm']} | `{s['options']}` | {s['score']:.4f} |" for s in part]
         for part in (best.values(), ranked)
     ]
     about = "{n_datasets} of {of} datasets, {seeds} seeds, at most {max_rounds} rounds."
