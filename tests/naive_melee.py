@@ -32,11 +32,11 @@ class Adaptive:
     fit targets less the prior mean of the moment, and add it to what they predict.
     """
 
-    def __init__(self, n_rows, n_inputs, ridge, strong, *, exact, n_hidden=0, how=None):
+    def __init__(self, n_rows, n_inputs, ridge, strong, *, exact, n_hidden=0, how):
         kind = Ridge if exact else DiagonalRidge
         self.kinds = [(kind, ridge), (kind, strong), (Ridge, 1.0)]
         self.n_inputs = n_inputs, n_inputs - n_hidden, 1
-        self.how = (0.5, 0.0, -1.0, 20.0, 0.0, 0.0) if how is None else how
+        self.how = how  # trust, biases of plain and average, three numbers for the prior mean
         self.seen = [[] for _ in range(n_rows)]  # context, target and weight, by row
         self.targets, self.errors = [], []  # of all; the errors of the three members
         self.ratios = np.ones((n_rows, 3))
@@ -82,7 +82,7 @@ class Adaptive:
         n, (_, span) = len(self.targets), self.range()
         trust, *biases = self.how[:3]
         e = (self.squared_errors() / span**2 + 0.2 * 0.25) / (n + 0.2)
-        evidence = np.array([0.0, *biases]) - 0.5 * trust * min(n, 400) * np.log(e)
+        evidence = np.array([0.0, *biases]) - 0.5 * trust * min(n, 1000) * np.log(e)
         weights = np.exp(evidence - evidence.max())
         weights[weights < 0.01 * weights.sum()] = 0.0
         return weights / weights.sum()

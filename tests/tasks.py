@@ -50,6 +50,12 @@ def small_task(seed: int) -> Task:
     return Task(f"small-{seed}", contexts, np.eye(k)[labels])
 
 
+def too_short(seed: int) -> Task:
+    """A family whose tasks have fewer rows than are set aside."""
+    task = small_task(seed)
+    return Task(task.name, task.contexts[:20], task.rewards[:20])
+
+
 def not_a_task(seed: int) -> int:
     """A function that is no family."""
     return seed

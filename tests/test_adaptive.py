@@ -9,12 +9,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from melee.learners import interface
 from melee.learners.adaptive import (
     DEVIATION,
+    HOW,
     LOW,
     MAX_EXACT,
     MAX_WIDENED,
     NOISE,
     PRIOR,
     SPAN,
+    WINDOW,
     Adaptive,
     mix,
 )
@@ -45,11 +47,10 @@ def rounds(n, seed=0, noise=0.1, signal=0.3):
     return list(zip(X, rows.tolist(), targets.tolist(), weights.tolist(), strict=True))
 
 
-def started(name="adaptive", how=None):
+def started(name="adaptive", how=HOW):
     learner = parse(name).start_widened(ROWS, D, HIDDEN)
-    if how is not None:
-        learner.how[:] = how
-        mix(learner)
+    learner.how[:] = how
+    mix(learner)
     return learner
 
 
@@ -63,7 +64,7 @@ def taught(history, **settings):
 # --- against the definition ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [None, TRAINED], ids=["by default", "as trained"])
+@pytest.mark.parametrize("how", [HOW, TRAINED], ids=["by default", "as trained"])
 @pytest.mark.parametrize("name", ["adaptive", "adaptive-diagonal", "adaptive/strong=0.3/ridge=3"])
 @pytest.mark.parametrize(("noise", "signal"), [(0.02, 0.5), (0.4, 0.05)])
 def test_everything_it_says_follows_from_the_whole_history(name, how, noise, signal):
@@ -82,22 +83,18 @@ def test_everything_it_says_follows_from_the_whole_history(name, how, noise, sig
         observe(learner, x, row, target, weight)
         twin.learn(row, x, target, weight)
         n_members.add(int((learner.now[:3] > 0).sum()))
-    assert {2, 3} <= n_members or how is not None or noise > signal
+    assert {2, 3} <= n_members or how is not HOW or noise > signal
 
 
-def test_after_400_rounds_evidence_weighs_no_more():
-    learner, twin = started("adaptive-diagonal"), adaptive_twin(
-        parse("adaptive-diagonal"), D, ROWS, n_hidden=HIDDEN
-    )  # fmt: skip
-    learner.how[0] = twin_trust = 0.01
-    twin.how = (twin_trust, *twin.how[1:])
-    for x, row, target, weight in rounds(430, seed=1):
-        observe(learner, x, row, target, weight)
-        twin.learn(row, x, target, weight)
-    assert_allclose(learner.now[:3], twin.weights(), atol=1e-8)
-    errors = (twin.squared_errors() / twin.range()[1] ** 2 + 0.05) / 430.2
-    grown = np.exp(np.array([0.0, 0.0, -1.0]) - 0.005 * 430 * np.log(errors))
-    assert np.abs(grown / grown.sum() - learner.now[:3]).max() > 1e-4
+@pytest.mark.parametrize("n", [10.0, WINDOW, 5 * WINDOW])
+def test_evidence_weighs_no_more_after_a_while(n):
+    learner = started(how=[0.01, 0.3, -0.2, 0.0, 0.0, 0.0])
+    learner.totals[:] = n, 0.0, 0.0, -1.0, 1.0
+    learner.errors[:] = n * 4.0 * np.array([0.05, 0.06, 0.08])
+    mix(learner)
+    e = (n * np.array([0.05, 0.06, 0.08]) + 0.05) / (n + 0.2)
+    expected = np.exp([0.0, 0.3, -0.2] - 0.005 * min(n, WINDOW) * np.log(e))
+    assert_allclose(learner.now[:3], expected / expected.sum(), rtol=1e-9)
 
 
 # --- what it promises ---------------------------------------------------------------------------
@@ -106,7 +103,7 @@ def test_after_400_rounds_evidence_weighs_no_more():
 @pytest.mark.parametrize(("noise", "signal", "wins"), [(0.01, 0.5, 0), (0.5, 0.0, 2)])
 def test_the_member_wins_that_suits_the_noise(noise, signal, wins):
     learner = taught(rounds(600, seed=2, noise=noise, signal=signal))
-    assert learner.now[wins] > 0.8
+    assert learner.now[wins] > 0.6
 
 
 @pytest.mark.parametrize("noise", [0.1, 0.5])

@@ -8,6 +8,7 @@ from melee.explorers import melee as learned
 from melee.explorers import melee_paper
 from melee.explorers.base import unlabelled
 from melee.explorers.hidden import Units
+from melee.learners.adaptive import HOW
 from tests import naive, naive_melee, naive_paper
 
 
@@ -37,11 +38,11 @@ def model_twin(learner, n_inputs):
     return (naive.Ridge if exact else naive.DiagonalRidge)(n_inputs, learner.ridge)
 
 
-def adaptive_twin(learner, n_inputs, n_rows, **rest):
+def adaptive_twin(learner, n_inputs, n_rows, *, n_hidden=0, how=HOW):
     """The learner of all models, which learn from one another."""
     exact = learner.name == "adaptive" and learner.fits(n_rows, n_inputs)
     return naive_melee.Adaptive(
-        n_rows, n_inputs, learner.ridge, learner.strong, exact=exact, **rest
+        n_rows, n_inputs, learner.ridge, learner.strong, exact=exact, n_hidden=n_hidden, how=how
     )
 
 

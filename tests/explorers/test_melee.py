@@ -230,10 +230,11 @@ def test_the_gate_opens_to_boldness_where_rewards_can_be_predicted():
     rule = Policy.rule()
     share = np.geomspace(0.001, 1.0, 50)  # of the variance, unexplained
     features = inputs_with(unexplained=np.log(share))
-    assert_allclose(features[:, :N_SHARED] @ rule.gate, -1.0 - 1.5 * np.log(share))
+    gate = 1 / (1 + np.exp(-features[:, :N_SHARED] @ rule.gate))
     bold, careful = (np.exp(sizes(only(rule, one), features)) for one in ("bold", "careful"))
     found = (np.exp(sizes(rule, features)) - careful) / (bold - careful)
-    assert_allclose(found, 1 / (1 + np.exp(1.0 + 1.5 * np.log(share))), rtol=1e-6)
+    assert_allclose(found, gate, rtol=1e-6)
+    assert (np.diff(gate) < 0).all()  # nothing else counts
     assert found[0] > 0.99
     assert found[-1] < 0.3
 

@@ -7,23 +7,38 @@ import time
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from typer.testing import CliRunner
 
 from melee import artefact
 from melee.benchmark.mapping import mapper
 from melee.cli import app
+from melee.datasets.lifelike import lifelike
+from melee.datasets.production import production
 from melee.errors import DataError, InputError
-from melee.explorers.melee import N_INPUTS, load_policy
+from melee.explorers.melee import Policy, load_policy
 from melee.loop import simulate
 from melee.meta.checkpoint import CHECKPOINT
-from melee.meta.train_melee import HELD_OUT, MeleeTraining, first_network, fitness, train_melee
+from melee.meta.episodes import episode, find_family, play_rows, shares, start
+from melee.meta.train_melee import (
+    CHECK_EVERY,
+    HELD_OUT,
+    MIN_WIDTH,
+    TRAINED,
+    MeleeTraining,
+    fitness,
+    pack,
+    train_melee,
+    unpack,
+    validation_share,
+)
 from melee.preparation import prepare
+from melee.rng import stream
 from tests.tasks import graded, small_task
 
 TINY = MeleeTraining(
-    n_iterations=2, n_imitation_tasks=4, n_states=4, horizon=3, n_generations=6, n_tasks=3,
-    n_candidates=4, n_validation=3, hidden=2, n_units=2, family="tests.tasks:small_task",
+    n_generations=12, n_tasks=3, n_candidates=4, n_validation=3, hidden=2,
+    family="tests.tasks:small_task",
 )  # fmt: skip
 
 
@@ -44,12 +59,42 @@ def assert_same_policy(one, other):
         assert_array_equal(mine[name], theirs[name])
 
 
-def test_the_stages_are_judged_and_the_best_of_them_is_returned(trained):
+def test_policies_on_the_way_are_judged_and_the_best_of_them_is_returned(trained):
     path, progress = trained
-    stages = [one.stage for one in progress.judged]
-    assert stages == ["start", "imitation", "imitation", "evolution", "evolution"]
-    assert progress.best.validation == max(one.validation for one in progress.judged)
-    assert_array_equal(load_policy(str(path)).network.linear, progress.best.network.linear)
+    assert [one.generation for one in progress.judged] == [0, CHECK_EVERY, 12]
+    best = progress.best
+    assert best.validation == max(one.validation for one in progress.judged)
+    assert best.validation == validation_share(TINY, unpack(best.weights))
+    found = load_policy(str(path)).policy
+    for name in TRAINED:
+        assert_array_equal(getattr(found, name), getattr(unpack(best.weights), name))
+
+
+def test_judged_is_the_average_of_the_latest_generations(trained):
+    _, progress = trained
+    assert_array_equal(progress.judged[0].weights, pack(Policy.rule()))
+    assert_array_equal(progress.judged[1].weights, np.mean(progress.means[:10], axis=0))
+    assert_array_equal(progress.judged[2].weights, np.mean(progress.means[2:], axis=0))
+
+
+def test_weights_are_packed_with_trust_by_its_logarithm():
+    rule = Policy.rule()
+    assert pack(rule)[0] == np.log(rule.how[0])
+    for mine, theirs in zip(unpack(pack(rule)), rule, strict=True):
+        assert_allclose(mine, theirs, rtol=1e-15)
+    weights = np.random.default_rng(0).normal(size=len(pack(rule)))
+    assert_allclose(pack(unpack(weights)), weights, rtol=1e-12)
+    for far in (-1e9, 1e9):
+        weights[0] = far
+        assert 0.0 < unpack(weights).how[0] < 100.0
+
+
+def test_the_range_and_the_budget_are_measured(trained):
+    policy, budget, _ = load_policy(str(trained[0]))
+    width = policy.high - policy.low
+    assert (width >= MIN_WIDTH - 1e-12).all()
+    assert (width < 20.0).all()
+    assert 0.1 <= budget < 10.0
 
 
 def test_the_policy_plays(trained):
@@ -78,12 +123,12 @@ def test_two_workers_give_the_same_policy(trained, tmp_path):
     assert_same_policy(trained[0], tmp_path / "two")
 
 
-@pytest.mark.parametrize("stop_after", [1, 2, 4, 6, 8])
+@pytest.mark.parametrize("stop_after", [1, 2, 5, 11, 12, 13])
 def test_an_interrupted_training_ends_in_the_same_policy(trained, tmp_path, stop_after):
     calls = []
 
     def stop(progress):
-        calls.append(progress.n_steps)
+        calls.append(progress.evolution.generation)
         if len(calls) == stop_after:
             raise KeyboardInterrupt
 
@@ -117,25 +162,26 @@ def test_another_setting_does_not_go_on_from_this_checkpoint(trained):
 
 def test_fine_tuning_starts_from_the_given_policy(trained, tmp_path):
     path, _ = trained
-    tuned = MeleeTraining(**{**TINY.as_dict(), "policy": str(path), "n_iterations": 0})
-    assert_array_equal(first_network(tuned).linear, load_policy(str(path)).network.linear)
+    tuned = MeleeTraining(**{**TINY.as_dict(), "policy": str(path), "n_generations": 1})
     progress = train_melee(tuned, tmp_path / "tuned")
-    assert progress.judged[0].stage == "start"
-    assert load_policy(str(tmp_path / "tuned")).network.linear.shape == (N_INPUTS,)
+    assert [one.generation for one in progress.judged] == [0, 1]
+    assert_array_equal(progress.judged[0].weights, pack(load_policy(str(path)).policy))
 
 
 def test_training_and_held_out_tasks_never_meet():
     for seed in range(50):
         training = MeleeTraining(seed=seed)
-        last = training.task_seeds("evolution", training.n_generations, training.n_tasks)[-1]
-        assert last < HELD_OUT
+        assert training.task_seeds(training.n_generations)[-1] < HELD_OUT
+    seeds = [seed for generation in range(5) for seed in TINY.task_seeds(generation)]
+    assert len(set(seeds)) == len(seeds) == 5 * TINY.n_tasks
 
 
-def test_fitness_weighs_a_task_by_how_far_candidates_are_apart_beside_their_spread():
-    rewards = np.array([[0.1, 0.5, 0.9], [0.52, 0.5, 0.48]])
-    centred = rewards - rewards.mean(axis=1, keepdims=True)
-    expected = (centred / (rewards.std(axis=1, keepdims=True) + 0.01)).mean(axis=0)
-    assert_array_equal(fitness(rewards), expected)
+def test_fitness_is_how_far_shares_are_from_the_average_of_all_within_limits():
+    near, far = [0.52, 0.5, 0.48], [0.1, 0.5, 0.9]
+    assert_allclose(fitness(np.array([near])), [0.02, 0.0, -0.02], atol=1e-12)
+    assert_allclose(fitness(np.array([near, far])), [-0.09, 0.0, 0.09], atol=1e-12)
+    easier = np.array([near, far]) + np.array([[0.3], [-0.05]])
+    assert_allclose(fitness(easier), fitness(np.array([near, far])), atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +198,49 @@ def test_a_family_that_cannot_be_found_is_refused(family, sentence):
         MeleeTraining(family=family)
 
 
+def test_both_kinds_of_task_take_turns():
+    both = [find_family("both")(seed) for seed in (6, 7, HELD_OUT, HELD_OUT + 1)]
+    apart = [kind(seed=seed) for seed in (3, HELD_OUT // 2) for kind in (lifelike, production)]
+    for mine, theirs in zip(both, apart, strict=True):
+        assert mine.content_hash == theirs.content_hash
+
+
+def test_an_episode_counts_by_its_share(tmp_path):
+    job = (str(TINY.family), 3, TINY.explorer, [Policy.rule(), Policy.rule()])
+    found = shares(job)
+    assert found[0] == found[1]
+    assert 0.2 < found[0] <= 1.0
+    prepared = episode(str(TINY.family), 3, TINY.explorer)
+    state, _ = start(TINY.explorer, Policy.rule(), prepared)
+    actions = play_rows(state, TINY.explorer, prepared, 0, prepared.n_rounds, stream(3, "episode"))
+    rewards = prepared.task.rewards[prepared.order]
+    earned = rewards[np.arange(len(actions)), actions].mean()
+    by_chance, at_best = rewards.mean(), rewards.max(axis=1).mean()
+    assert_allclose(found[0], (earned - by_chance) / (at_best - by_chance))
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ({"n_candidates": 5}, "n_candidates is 5; expected an even number"),
+        ({"n_candidates": 2}, "n_candidates is 2"),
+        ({"n_tasks": 0}, "n_tasks is 0"),
+        ({"n_validation": 0}, "n_validation is 0"),
+        ({"hidden": -1}, "hidden is -1"),
+        ({"n_generations": 1.5}, "n_generations is 1.5"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_settings_out_of_their_limits_are_refused(setting, sentence):
+    with pytest.raises(InputError, match=sentence):
+        MeleeTraining(**setting)
+
+
+def test_a_family_of_tasks_too_short_is_refused():
+    with pytest.raises(InputError, match="has 20 rows; expected more than the 30 that are set"):
+        episode("tests.tasks:too_short", 0, TINY.explorer)
+
+
 def test_a_family_that_makes_no_tasks_is_refused(tmp_path):
     broken = {**TINY.as_dict(), "family": "tests.tasks:not_a_task"}
     with pytest.raises(InputError, match="expected a Task"):
@@ -159,11 +248,12 @@ def test_a_family_that_makes_no_tasks_is_refused(tmp_path):
 
 
 def test_the_command_trains_and_says_what_it_returned(tmp_path):
-    arguments = ["train", "--preset", "melee", "--out", str(tmp_path / "p"), "--iterations", "0"]
+    arguments = ["train", "--preset", "melee", "--out", str(tmp_path / "p")]
     arguments += ["--generations", "1", "--tasks", "1", "--family", str(TINY.family)]
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert result.exit_code == 0
-    assert "validation return by step" in result.output
+    assert "validation by generation" in result.output
+    assert "(returned)" in result.output
     assert "melee:policy=" in result.output
     assert (tmp_path / "p" / artefact.MANIFEST).exists()
 
@@ -172,6 +262,7 @@ def test_the_command_trains_and_says_what_it_returned(tmp_path):
     ("arguments", "sentence"),
     [
         (["--preset", "melee", "--rows", "50"], "--rows is for --preset paper"),
+        (["--preset", "melee", "--horizon", "5"], "--horizon is for --preset paper"),
         (["--preset", "paper", "--generations", "5"], "--generations is for --preset melee"),
         (["--preset", "best"], "unknown preset 'best'"),
     ],
@@ -188,7 +279,7 @@ def test_a_family_may_be_given_as_the_function_itself():
 
 def test_a_policy_trained_on_tasks_of_one_size_is_familiar_with_others_like_them(trained):
     path, _ = trained
-    for hidden in (2, 48):
+    for hidden in (2, 32):
         task = graded(200, n_actions=4, n_features=3, seed=1)
         run = simulate(prepare(task), f"melee:policy={path}:hidden={hidden}")
         assert run.diagnostics["guard: unfamiliar"] < 0.05
@@ -204,9 +295,10 @@ def test_the_shipped_policy_was_trained_by_the_default_setting():
     manifest = json.loads((artefact.locate("melee") / artefact.MANIFEST).read_text())
     setting = {name: manifest["training"][name] for name in MeleeTraining().as_dict()}
     assert setting == MeleeTraining().as_dict()
-    assert (
-        manifest["training"]["validation_return"] > manifest["training"]["validation_curve"][0][2]
-    )
-    assert load_policy("melee").budget < 10.0
+    training = manifest["training"]
+    curve = [value for _, value in training["validation_curve"]]
+    assert training["validation_share"] == max(curve)
+    assert 0.0 < training["validation_share_as_played"] <= 1.0
+    assert 0.0 < load_policy("melee").budget < 10.0
     size = sum(file.stat().st_size for file in artefact.locate("melee").iterdir())
     assert size <= 2**20
