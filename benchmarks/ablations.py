@@ -4,8 +4,8 @@
 
 Each training is cut to a fraction of the default preset, the same for all, so the numbers compare
 with each other and not with the shipped policy; the last policy of each is measured, even where an
-earlier one was better on its held-out tasks. Features and learner are varied under the shipped
-policy as it is, without training it again. Every policy is then played on the same fresh
+earlier one was better on its held-out tasks. Features, learner and rules are varied under the
+shipped policy as it is, without training it again. Every policy is then played on the same fresh
 synthetic tasks, which no training or choice has seen, and on the datasets of the suite. Resumable:
 finished trainings are kept, and results are written as they come.
 """
@@ -22,19 +22,16 @@ from melee.arrays import Floats
 from melee.benchmark.mapping import Mapper, mapper
 from melee.datasets.suites import load_suite
 from melee.datasets.synthetic import rectangles
-from melee.explorers.melee import SCHEMA, Melee, Network, load_policy
-from melee.meta.episodes import returns, run, start
-from melee.meta.train_melee import HELD_OUT, MeleeTraining, train_melee
+from melee.explorers.melee import SCHEMA, Melee, Policy, load_policy
+from melee.learners.adaptive import BIAS_AVERAGE, BIAS_PLAIN
+from melee.meta.episodes import run, shares, start
+from melee.meta.train_melee import HELD_OUT, MeleeTraining, train_melee, unpack
 from melee.preparation import Prepared, prepare
 from melee.task import Task
 
 FRESH = 2 * HELD_OUT
 N_FRESH = 300
-SMALL: dict[str, Any] = {
-    "n_iterations": 1, "n_imitation_tasks": 200, "n_generations": 6, "n_tasks": 100,
-    "n_candidates": 10, "n_validation": 100,
-}  # fmt: skip
-ONLY_IMITATION = {**SMALL, "n_generations": 0, "n_imitation_tasks": 500}
+SMALL: dict[str, Any] = {"n_generations": 20, "n_candidates": 12, "n_validation": 100}
 
 
 def squares(seed: int) -> Task:
@@ -53,48 +50,52 @@ def clouds(seed: int) -> Task:
 
 
 TRAININGS: dict[str, dict[str, dict[str, Any]]] = {
-    "roll-out": {
-        "expert (H = 0)": {**ONLY_IMITATION, "horizon": 0},
-        "policy, H = 10": {**ONLY_IMITATION, "horizon": 10},
-        "policy, H = 40": {**ONLY_IMITATION, "horizon": 40},
-        "policy, H = 100": {**ONLY_IMITATION, "horizon": 100},
-    },
-    "stages": {
-        "imitation and evolution": SMALL,
-        "evolution alone": {**SMALL, "n_iterations": 0},
-        "imitation alone": {**SMALL, "n_generations": 0},
-    },
     "task family": {
-        "lifelike": SMALL,
+        "both": SMALL,
+        "lifelike": {**SMALL, "family": "lifelike"},
+        "production": {**SMALL, "family": "production"},
         "isotropic clouds": {**SMALL, "family": "benchmarks.ablations:clouds"},
         "the paper's squares": {**SMALL, "family": "benchmarks.ablations:squares"},
     },
     "tasks a generation": {
-        "25": {**SMALL, "n_tasks": 25},
-        "100": SMALL,
-    },
-    "policy class": {
-        "linear exponent": {**SMALL, "n_units": 0},
-        "network of 8 units": SMALL,
+        "20": {**SMALL, "n_tasks": 20},
+        "80": SMALL,
     },
 }
 FEATURES = {
     "all": (),
-    "without the action's history": ("plays", "average"),
-    "without the model's record": ("error", "bias", "reward", "recent"),
+    "without the action's history": ("plays",),
+    "without the rewards' noise": ("noise", "unexplained"),
     "without sizes (rounds, actions, inputs)": ("rounds", "actions", "inputs"),
-    "without spreads": ("spread", "relative spread"),
+    "without spreads": ("spread",),
 }
 LEARNERS = {
-    "ridge 0.2, 48 hidden units": (48, 0.2),
-    "ridge 0.2, 24 hidden units": (24, 0.2),
-    "ridge 0.2, 96 hidden units": (96, 0.2),
-    "ridge 0.2, no hidden units": (0, 0.2),
-    "ridge 0.1, no hidden units": (0, 0.1),
-    "ridge 0.05, 48 hidden units": (48, 0.05),
-    "ridge 0.8, 48 hidden units": (48, 0.8),
-    "ridge 0.2, 48 hidden units, scaling of 30 rows": (48, 0.2),
+    "32 hidden units": (32, 0.2),
+    "16 hidden units": (16, 0.2),
+    "64 hidden units": (64, 0.2),
+    "no hidden units": (0, 0.2),
+    "32 hidden units, ridge 0.05": (32, 0.05),
+    "32 hidden units, ridge 0.8": (32, 0.8),
+    "32 hidden units, scaling of 30 rows": (32, 0.2),
 }
+
+
+def rules_of(policy: Policy) -> dict[str, Policy]:
+    """The policy with one of its rules in place of the other, and with one member of the learner.
+
+    A bias of ±1000 is beyond all evidence.
+    """
+    wide, plain, average = (policy.how.copy() for _ in range(3))
+    wide[BIAS_PLAIN : BIAS_AVERAGE + 1] = -1e3
+    plain[BIAS_PLAIN], average[BIAS_AVERAGE] = 1e3, 1e3
+    return {
+        "both rules": policy,
+        "the bold rule alone": policy._replace(careful=policy.bold),
+        "the careful rule alone": policy._replace(bold=policy.careful),
+        "the wide member alone": policy._replace(how=wide),
+        "the plain member alone": policy._replace(how=plain),
+        "the average alone": policy._replace(how=average),
+    }
 
 
 @functools.lru_cache(maxsize=4)
@@ -102,28 +103,28 @@ def _prepared(suite: str, name: str, seed: int) -> Prepared:
     return prepare(load_suite(suite).entry(name).load(), seed=seed, max_rounds=4000)
 
 
-def on_real(job: tuple[str, str, int, Melee, Network]) -> float:
-    """Mean reward of a network on a dataset."""
-    suite, name, seed, explorer, network = job
+def on_real(job: tuple[str, str, int, Melee, Policy]) -> float:
+    """Share of a policy on a dataset."""
+    suite, name, seed, explorer, policy = job
     prepared = _prepared(suite, name, seed)
-    return float(run(start(explorer, network, prepared)[0], prepared, seed).mean())
+    return run(start(explorer, policy, prepared)[0], explorer, prepared, seed)
 
 
-def measure(network: Network, explorer: Melee, suite: str, apply: Mapper) -> list[Floats]:
-    """Mean rewards on the fresh synthetic tasks, and on the suite's datasets and two seeds."""
-    jobs = [("lifelike", FRESH + i, explorer, [network]) for i in range(N_FRESH)]
-    synthetic = np.concatenate(apply(returns, jobs))
-    real = [(suite, name, s, explorer, network) for name in load_suite(suite).names for s in (0, 1)]
+def measure(policy: Policy, explorer: Melee, suite: str, apply: Mapper) -> list[Floats]:
+    """Shares on the fresh synthetic tasks, and on the suite's datasets and two seeds."""
+    jobs = [("both", FRESH + i, explorer, [policy]) for i in range(N_FRESH)]
+    synthetic = np.concatenate(apply(shares, jobs))
+    real = [(suite, name, s, explorer, policy) for name in load_suite(suite).names for s in (0, 1)]
     return [synthetic, np.array(apply(on_real, real))]
 
 
-def forget(network: Network, names: tuple[str, ...]) -> Network:
-    """The network that is blind to some of its inputs: they are held at the middle of a range."""
-    low, high = network.low.copy(), network.high.copy()
+def forget(policy: Policy, names: tuple[str, ...]) -> Policy:
+    """The policy that is blind to some of its inputs: they are held at the middle of a range."""
+    low, high = policy.low.copy(), policy.high.copy()
     for name in names:
         j = SCHEMA.index(name)
         low[j] = high[j] = (low[j] + high[j]) / 2.0
-    return network._replace(low=low, high=high)
+    return policy._replace(low=low, high=high)
 
 
 def row(name: str, found: list[Floats], base: list[Floats]) -> str:
@@ -144,21 +145,26 @@ def main() -> None:
     parser.add_argument("--only", default="", help="groups, by commas")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    groups = [one for one in given.only.split(",") if one] or [*TRAININGS, "features", "learner"]
-    policy = load_policy("melee")
-    shipped = policy.network
+    groups = [one for one in given.only.split(",") if one] or [
+        *TRAININGS,
+        "features",
+        "learner",
+        "rules",
+    ]
+    trained = load_policy("melee")
+    shipped = trained.policy
     as_shipped = Melee(guard=False)
     with mapper("local", workers=given.workers) as apply:
 
-        def measured(key: str, network: Network, explorer: Melee) -> list[Floats]:
-            file = given.out / f"{key}-{policy.sha256[:8]}-{Path(given.suite).name}.json"
+        def measured(key: str, policy: Policy, explorer: Melee) -> list[Floats]:
+            file = given.out / f"{key}-{trained.sha256[:8]}-{Path(given.suite).name}.json"
             if not file.exists():
-                found = measure(network, explorer, given.suite, apply)
+                found = measure(policy, explorer, given.suite, apply)
                 file.write_text(json.dumps([one.tolist() for one in found]), encoding="utf-8")
             return [np.array(one) for one in json.loads(file.read_text(encoding="utf-8"))]
 
         lines: list[str] = []
-        rule = measured("rule", Network.rule(), as_shipped)
+        rule = measured("rule", Policy.rule(), as_shipped)
         for group in groups:
             begins = len(lines)
             lines += [
@@ -179,6 +185,10 @@ def main() -> None:
                     explorer = Melee(hidden=hidden, ridge=ridge, rescale=rescale, guard=False)
                     key = f"learner-{hidden}-{ridge}-{rescale}"
                     lines.append(row(name, measured(key, shipped, explorer), rule))
+            elif group == "rules":
+                for name, policy in rules_of(shipped).items():
+                    key = "rules-" + name.replace(" ", "_")
+                    lines.append(row(name, measured(key, policy, as_shipped), rule))
             else:
                 for name, setting in TRAININGS[group].items():
                     changes = sorted((k, v) for k, v in setting.items() if SMALL.get(k) != v)
@@ -186,9 +196,8 @@ def main() -> None:
                     done = train_melee(
                         MeleeTraining(**setting), given.out / "policies" / key, apply=apply
                     )
-                    lines.append(
-                        row(name, measured(key, done.judged[-1].network, as_shipped), rule)
-                    )
+                    last = unpack(done.judged[-1].weights)
+                    lines.append(row(name, measured(key, last, as_shipped), rule))
             print("\n".join(lines[begins:]), flush=True)
         (given.out / "ablations.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -19,11 +19,13 @@ from melee.loop import simulate
 from melee.preparation import prepare
 from melee.task import Task
 
-OWN = "hidden={0.hidden}:ridge={0.ridge}:exact={0.exact}:rescale=true".format(Melee())
+OWN = "learner={0.learner}:hidden={0.hidden}:ridge={0.ridge}:exact={0.exact}:rescale=true".format(
+    Melee()
+)
 SPECS = [
     "melee",
     "melee:guard=false",
-    f"epsilon-greedy:learner=ridge:{OWN}",
+    f"epsilon-greedy:epsilon=0:{OWN}",
 ]
 
 

@@ -3,8 +3,8 @@
     python -m benchmarks.melee_curves --suite DIR --out docs/figures [--policies DIR,DIR]
 
 Writes melee-rewards.svg (mean over the suite's datasets of the reward in windows of the run, which
-lie evenly on the logarithm of time) and melee-training.svg (validation return on held-out synthetic
-tasks over the steps of the training, for the shipped policy and those given).
+lie evenly on the logarithm of time) and melee-training.svg (share on held-out synthetic tasks over
+the generations of the training, for the shipped policy and those given).
 """
 
 import argparse
@@ -64,12 +64,12 @@ def draw_training(manifests: dict[str, dict[str, Any]], out: Path) -> None:
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     for name, manifest in manifests.items():
         curve = manifest["training"]["validation_curve"]
-        steps, values = [one[1] for one in curve], [one[2] for one in curve]
-        axes.plot(steps, values, marker="o", markersize=4, label=name)
+        generations, values = zip(*curve, strict=True)
+        axes.plot(generations, values, marker="o", markersize=4, label=name)
     axes.axhline(
         values[0], color="grey", linewidth=0.8, linestyle=":", label="the rule it starts from"
     )
-    axes.set(xlabel="step (imitation, then evolution)", ylabel="return on 500 held-out tasks")
+    axes.set(xlabel="generation", ylabel="share on held-out tasks")
     axes.set_title("Validation on synthetic tasks while training")
     axes.legend(frameon=False)
     figure.savefig(out, metadata={"Date": None})

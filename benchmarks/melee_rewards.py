@@ -23,7 +23,7 @@ from melee.statistics import compare_pairs, mean_differences
 
 MELEE = "melee"
 FULL = "full-information"
-OWN = ":hidden=48:ridge=0.2:exact=500:rescale=true"
+OWN = ":learner=adaptive:hidden=32:ridge=0.2:exact=500:rescale=true"
 """What gives another explorer the learner and the scaling of `melee`."""
 
 
@@ -58,9 +58,9 @@ FAMILIES = {
     "banditron": grid("banditron", mu=(0.02, 0.1)),
     "melee-paper": grid("melee-paper", BOTH),
     FULL: grid(FULL, ("", ":learner=sgd")),
-    "linucb over melee's learner": grid("linucb" + OWN, alpha=(0.05, 0.1, 0.2, 0.3)),
+    "linucb over melee's learner": grid("linucb" + OWN, alpha=(0.3, 0.6, 1.0, 2.0)),
     "gated-ucb over melee's learner": grid(
-        "gated-ucb" + OWN, scale=(0.6, 1.2), power=(3.0, 4.0, 6.0)
+        "gated-ucb" + OWN, scale=(1.0, 2.0, 4.0), power=(1.0, 2.0, 4.0)
     ),
     "full-information over melee's learner": [FULL + OWN.removesuffix(":rescale=true")],
 }

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,9 @@ class Adaptive:
         self.kinds = [(kind, ridge), (kind, strong), (Ridge, 1.0)]
         self.n_inputs = n_inputs, n_inputs - n_hidden, 1
         self.how = how  # trust, biases of plain and average, three numbers for the prior mean
-        self.seen = [[] for _ in range(n_rows)]  # context, target and weight, by row
+        self.seen: list[list[tuple[Any, float, float]]] = [
+            [] for _ in range(n_rows)
+        ]  # context, target and weight, by row
         self.targets, self.errors = [], []  # of all; the errors of the three members
         self.ratios = np.ones((n_rows, 3))
         self.known = {}

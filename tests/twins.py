@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import math
+from typing import Any
 
 from melee.explorers import melee as learned
 from melee.explorers import melee_paper
@@ -104,7 +105,7 @@ TWINS = {
 }
 """By an explorer's name: what makes the twin of what it does itself."""
 
-LEARNER_TWINS = {
+LEARNER_TWINS: dict[str, Any] = {
     "sgd": model_twin,
     "ridge": model_twin,
     "diagonal": model_twin,

@@ -14,8 +14,8 @@ mixes its members, were trained on synthetic tasks of both kinds (`melee.meta`).
 The inputs ψ_a mean the same on every task, whatever its features, number of actions, and unit of
 reward:
 
-- shared by all actions: how far the best mean is from the highest reward seen; the noise in units of
-  the rewards' range; the unexplained share of their variance; the rounds so far, the number of
+- shared by all actions: how far the best mean is from the highest reward seen; the noise in units
+  of the rewards' range; the unexplained share of their variance; the rounds so far, the number of
   actions and of inputs, the average reward;
 - of the action: how far its mean is behind the best, its spread, how often it was played.
 
@@ -23,8 +23,9 @@ Renaming actions renames the choice, and their number is free. No labelled row i
 there are many actions, spreads are guessed in O(D) first, and only the highest scores are
 computed in full.
 
-A guard watches over the policy. Inputs are held within the range met in training; where one is far
-outside (by more than the range is wide) a bonus of one standard deviation takes over for the round.
+A guard watches over the policy. Inputs are held within the range met in training; where one that
+all actions share is far outside (by more than the range is wide) a bonus of one standard deviation
+takes over for the round.
 And the rounds in which another than the predicted action was played are compared with what the
 predicted one was expected to earn: when that comes to more than a budget c·deviation·√(K·t), the
 predicted action is played until the budget has grown again.

@@ -1,1 +1,1 @@
-"""Learning how to explore: exploration policies trained by imitation on synthetic tasks."""
+"""Learning how to explore: exploration policies trained on synthetic tasks."""
