@@ -169,8 +169,8 @@ class RidgeExplorer(Explorer):
     Parameters
     ----------
     learner
-        `ridge` (exact where that is feasible, else its diagonal), `diagonal`, or another package's
-        that has a spread.
+        `ridge` (exact where that is feasible, else its diagonal), `diagonal`, `adaptive` (which
+        estimates its noise), `adaptive-diagonal`, or another package's that has a spread.
     optimizer
         How rounds become regression targets: `direct` or `mtr`.
     ridge
@@ -264,15 +264,15 @@ class LearningExplorer(RidgeExplorer):
     Parameters
     ----------
     learner
-        `sgd`; `ridge` (exact where that is feasible, else its diagonal); `diagonal`; or another
-        package's.
+        `sgd`; `ridge` (exact where that is feasible, else its diagonal); `diagonal`; `adaptive`
+        (which estimates its noise); `adaptive-diagonal`; or another package's.
     optimizer
         How rounds become regression targets: `direct`, `ips`, `dr` or `mtr`.
     loss, steps, learning_rate
         For `sgd`: `squared` or `logistic` loss; `plain` or `adaptive` steps; the rate, which
         the preparation chooses when left out.
     ridge
-        For `ridge` and `diagonal`: strength of the L2 penalty.
+        For all but `sgd`: strength of the L2 penalty.
     """
 
     of_learner: ClassVar[tuple[str, ...]] = ("ridge", "exact", "loss", "steps", "learning_rate")
