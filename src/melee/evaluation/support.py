@@ -115,7 +115,7 @@ def model_cautions(
             )
     elif "dm" in found and not found["dr"].low <= found["dm"].value <= found["dr"].high:
         said.append(
-            f"the model alone (dm) says {found['dm'].texts()[0]}, outside the interval of dr; "
+            f"the model alone (dm) says {estimates.in_digits(found['dm'])[0]}, outside the interval of dr; "
             "the model is wrong about this policy, so trust dr"
         )
     return said
