@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +49,9 @@ def learning_curves(curves: Mapping[str, Floats], path: Path, *, title: str) -> 
         axes.plot(points, curve[points - 1], color=color, linewidth=1.6, label=name)
         ends.append((float(curve[-1]), name, color))
     axes.set_xscale("log")
-    axes.set_ylim(0.0, 1.02)
+    low, high = limits(curves.values())
+    reach = 0.02 * (high - low)
+    axes.set_ylim(low - (0.0 if low == 0.0 else reach), high + reach)
     axes.set_xlabel("round (logarithmic)")
     axes.set_ylabel("mean reward so far")
     axes.set_title(title, loc="left", fontsize=11)
@@ -61,14 +63,27 @@ def learning_curves(curves: Mapping[str, Floats], path: Path, *, title: str) -> 
     write_atomically(path, drawn.getvalue())
 
 
-def sparkline(curve: Floats, width: int = 60) -> str:
-    """A curve in one line of text, from 0 (lowest block) to 1 (highest).
+def limits(curves: Iterable[Floats]) -> tuple[float, float]:
+    """What to draw curves between: 0 and 1 if all are, else the lowest and the highest of all.
+
+    >>> limits([np.array([0.2, 0.9])]), limits([np.array([3.0, -1.0]), np.array([7.0])])
+    ((0.0, 1.0), (-1.0, 7.0))
+    """
+    every = np.concatenate(list(curves))
+    low, high = float(every.min()), float(every.max())
+    if low >= 0.0 and high <= 1.0:
+        return 0.0, 1.0
+    return (low, high) if low < high else (low - 0.5, high + 0.5)
+
+
+def sparkline(curve: Floats, width: int = 60, between: tuple[float, float] = (0.0, 1.0)) -> str:
+    """A curve in one line of text, from the lowest block to the highest.
 
     >>> sparkline(np.linspace(0, 1, 8), width=8)
     '▁▂▃▄▅▆▇█'
     """
     blocks = "▁▂▃▄▅▆▇█"
+    low, high = between
     points = np.unique(np.linspace(0, len(curve) - 1, width).astype(int))
-    return "".join(
-        blocks[min(int(value * len(blocks)), len(blocks) - 1)] for value in curve[points]
-    )
+    heights = (curve[points] - low) / (high - low) * len(blocks)
+    return "".join(blocks[min(max(int(height), 0), len(blocks) - 1)] for height in heights)

@@ -608,7 +608,7 @@ def test_actions_that_are_none_are_refused(actions, part):
         ({"default_reward": 2.0, "timeout": 1, "reward_range": (0, 1)}, "the reward is 2 and"),
         *(
             ({"reward_range": value}, "reward_range is")
-            for value in (1, (1, 1), (2, 1), (0, float("nan")), (0, 1, 2), "01", {}, (None, 1))
+            for value in (1, (1, 1), (2, 1), (0, float("nan")), (0, 1, 2), "01", [1], (None, 1))
         ),
         *(({"max_pending": value}, "max_pending is") for value in (0, -1, 1.5, "9", True, None)),
         *(({"max_features": value}, "max_features is") for value in (0, -1, 1.5, "9", True, None)),

@@ -741,7 +741,7 @@ def test_numbers_that_no_learning_leads_to_are_refused_or_do_no_harm(spec, value
 
 def test_sums_that_cannot_be_negative_are_refused_if_they_are():
     about, arrays = unpack(small_agent("melee").to_bytes(), "here")
-    for name in ("plays", "sums", "totals"):
+    for name in ("plays", "guard.fallbacks"):
         path = f"model.inner.inner.{name}"
         with pytest.raises(DataError, match=f"{name} holds numbers that no learning leads to"):
             Agent.from_bytes(pack(about, {**arrays, path: np.full(arrays[path].shape, -1e-3)}))

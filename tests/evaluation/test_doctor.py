@@ -114,7 +114,7 @@ FAULTS = {
         replaced(clean_log(), reward=lambda i, one: 5e200 if i == 4 else one.reward),
         "error",
         "rewards",
-        r"1 rewards are not from -1e\+100 to 1e\+100: they go from 5e\+200 to 5e\+200, that of round 4",
+        r"1 rewards are not from -1e\+100 to 1e\+100: they go from 5e\+200 to 5e\+200, .* round 4",
     ),
     "constant rewards": (
         replaced(clean_log(), reward=lambda i, one: 1.0),

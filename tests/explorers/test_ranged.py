@@ -23,7 +23,7 @@ from melee.explorers.ranged import (
 from melee.explorers.rescaled import Rescaled, restart
 from melee.loop import simulate
 from melee.preparation import prepare
-from melee.states import arrays_of, copy_state
+from melee.states import arrays_of
 from melee.task import Task
 from tests import naive
 from tests.forms import compiled
@@ -342,5 +342,4 @@ def test_an_agent_earns_where_rewards_are_money(spec):
 
     agent = Agent(["sports", "politics", "science"], spec, seed=1)
     live(agent, Shop(seed=2), 300)
-    assert live(agent, Shop(seed=3), 400) > 12.0  # chance earns 10.7 less
-    assert isinstance(copy_state(agent._knowledge.model.state), Rescaled)
+    assert live(agent, Shop(seed=3), 400) > 12.0  # a uniform choice earns 11.4

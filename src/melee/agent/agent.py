@@ -426,8 +426,10 @@ class Agent:
         ----------
         subjects
             Ids of decisions, or decisions, with `rewards`; or contexts, with all the others.
+        values
+            The rewards of decisions; or actions, rewards and probabilities, in this order.
         actions, rewards, probabilities
-            One of each per round.
+            The same by name, one of each per round.
 
         Returns
         -------

@@ -162,11 +162,10 @@ def _columns(estimates: "Mapping[str, Estimate]") -> dict[str, float]:
 
 def _cell(row: dict[str, Any], name: str) -> str:
     """An estimate, and its interval below."""
-    from melee.evaluation import Estimate
+    from melee.evaluation.estimates import Estimate, in_digits
 
-    value, low, high = Estimate(
-        name, *(row[f"{name}{end}"] for end in ("", "_low", "_high"))
-    ).texts(places=3)
+    numbers = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+    value, low, high = in_digits(Estimate(name, *numbers), places=3)
     between = "–" if row[f"{name}_low"] >= 0.0 else " to "
     return f"{value}\n{low}{between}{high}"
 

@@ -102,9 +102,12 @@ def simulate(
     table = Table()
     table.add_column("explorer")
     table.add_column("mean reward", justify="right")
-    table.add_column("mean reward so far, from 0 to 1", no_wrap=True)
+    between = figures.limits([run.curve for run in runs.values()])
+    table.add_column("mean reward so far, from {:g} to {:g}".format(*between), no_wrap=True)
     for name, run in runs.items():
-        table.add_row(name, f"{run.mean_reward:.4f}", figures.sparkline(run.curve, width=40))
+        line = figures.sparkline(run.curve, width=40, between=between)
+        mean = run.mean_reward
+        table.add_row(name, f"{mean:.4f}" if between == (0.0, 1.0) else f"{mean:.6g}", line)
     out.print(table)
     for name, run in runs.items():
         said = ", ".join(f"{what} {share:.1%}" for what, share in run.diagnostics.items())

@@ -52,15 +52,15 @@ class Estimate(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        value, low, high = self.texts()
+        value, low, high = in_digits(self)
         return f"{value} [{low}, {high}]"
 
-    def texts(self, places: int = 4) -> tuple[str, str, str]:
-        """The three numbers with so many places, or with digits that tell more in their unit."""
-        size = max(abs(self.low), abs(self.high))
-        usual = size == 0.0 or 1e-3 <= size < 1e5
-        kind = f".{places}f" if usual else f".{places + 2}g"
-        return f"{self.value:{kind}}", f"{self.low:{kind}}", f"{self.high:{kind}}"
+
+def in_digits(one: Estimate, places: int = 4) -> tuple[str, str, str]:
+    """Value, low and high with so many places, or with digits that tell more in their unit."""
+    size = max(abs(one.low), abs(one.high))
+    kind = f".{places}f" if size == 0.0 or 1e-3 <= size < 1e5 else f".{places + 2}g"
+    return f"{one.value:{kind}}", f"{one.low:{kind}}", f"{one.high:{kind}}"
 
 
 def effective_sample_size(weights: Floats) -> float:
