@@ -58,6 +58,17 @@ def test_simulate_reads_a_file_and_tells_what_it_did_to_it(tmp_path):
     assert "key" in result.output  # left out, and said so
 
 
+def test_simulate_takes_rewards_in_any_unit(tmp_path):
+    rows = "\n".join(f"{i % 7},{-900 - i % 7},{-2000 + 300 * (i % 7)}" for i in range(90))
+    (tmp_path / "euros.csv").write_text("x,reward:small,reward:large\n" + rows)
+    result = run(
+        *["simulate", "--data", tmp_path / "euros.csv", "--explorer", "linucb"],
+        *["--as", "both", "--curve", tmp_path / "curve.svg"],
+    )
+    assert result.exit_code == 0, result.output
+    assert "so far, from -" in result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
