@@ -103,9 +103,11 @@ class Adaptive(NamedTuple):
     totals: Annotated[Floats, Within((0.0, -1e150, 0.0, -1e150, -1e150))]
     # (5,) rounds; sum, squares, least and most of the targets
     errors: Amounts  # (3,) squared errors of the members
-    now: Floats  # (8,) weights of the members, prior mean, noise, deviation, low, span
+    now: Annotated[
+        Floats, Within((0.0, 0.0, 0.0, -1e150, 1e-300, 1e-300, -1e150, 1e-300))
+    ]  # (8,) weights of the members, prior mean, noise, deviation, low, span
     narrow: Scratch  # (features + 1,)
-    one: Floats  # (1,) the context of the average
+    one: Annotated[Floats, Within(1.0, 1.0)]  # (1,) the context of the average
 
     @classmethod
     def start(
