@@ -16,9 +16,9 @@ from tests.news import News, live
 
 FILES = Path(__file__).parent / "files"
 MADE = {
-    "v2-melee-young": ("melee", 60, {}),
-    "v2-melee-settled": ("melee", 330, {"half_life": 200}),
-    "v2-linucb": ("linucb:alpha=0.2", 40, {"timeout": 1e9, "default_reward": 0.0}),
+    "v3-melee-young": ("melee", 60, {}),
+    "v3-melee-settled": ("melee", 330, {"half_life": 200}),
+    "v3-linucb": ("linucb:alpha=0.2", 40, {"timeout": 1e9, "default_reward": 0.0}),
 }
 ASKED = [
     {"age": 25, "device": "phone", "subscriber": True},

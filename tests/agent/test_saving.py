@@ -309,7 +309,7 @@ def test_a_path_that_leads_nowhere_is_refused(tmp_path):
 
 def test_a_newer_format_is_called_newer(content):
     about, arrays = unpack(content, "here")
-    assert_refused(sealed(about, arrays, version=3), "format version 3.*or a newer one")
+    assert_refused(sealed(about, arrays, version=4), "format version 4.*or a newer one")
     assert_refused(sealed(about, arrays, version=2**32 - 1), "format version 4294967295")
     assert Agent.from_bytes(sealed(about, arrays)).n_learned_ == 12
 

@@ -27,7 +27,7 @@ from melee.errors import DataError
 from melee.version import __version__
 
 MARK = b"\x89MELEE\r\n"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MAX_ARRAYS = 1000
 """More than any agent has: an empty array costs a file nothing, and a reader half a kilobyte."""
 _HEAD = struct.Struct("<8sIQQ")

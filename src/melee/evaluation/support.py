@@ -116,7 +116,7 @@ def model_cautions(
     elif "dm" in found and not found["dr"].low <= found["dm"].value <= found["dr"].high:
         value, _, _ = estimates.in_digits(found["dm"])
         said.append(
-            f"the model alone (dm) says {value}, outside the interval of dr; the model is wrong about "
-            "this policy, so trust dr"
+            f"the model alone (dm) says {value}, outside the interval of dr; the model is wrong "
+            "about this policy, so trust dr"
         )
     return said
