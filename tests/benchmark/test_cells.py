@@ -15,6 +15,7 @@ from melee.benchmark.run import make_plan
 from melee.errors import DataError, InputError, UnknownNameError
 from melee.explorers import EXPLORERS, parse
 from melee.explorers.melee_paper import SCHEMA
+from melee.task import Task
 from tests.benchmark.made import UNUSABLE, USABLE, write_suite, write_table
 
 
@@ -30,6 +31,14 @@ def one_table(directory, name="t.csv", **rest):
     directory.mkdir()
     write_table(directory / name, 80, **rest)
     return directory
+
+
+def test_what_is_known_of_rewards_is_part_of_what_is_played():
+    contents = {
+        cells.content_of(Task("t", [[0.0], [1.0]], [[0.0, 1.0], [1.0, 0.0]], reward_range=known))
+        for known in (None, (0.0, 1.0), (0.0, 2.0))
+    }
+    assert len(contents) == 3
 
 
 def test_every_cell_has_a_key_of_its_own_and_plans_agree(suite):

@@ -21,6 +21,7 @@ from melee.benchmark.ways import by_agent, split
 from melee.compiled.keys import tree_hash
 from melee.explorers import parse
 from melee.preparation import N_LABELLED
+from melee.task import Task
 
 A_A_SEED = 1_000_003
 """Added to a seed for the second run of an A/A check: same rows, other exploration."""
@@ -60,6 +61,12 @@ def source_hash(*names: str) -> str:
         for file in files:
             digest.update(tree_hash(file).encode())
     return digest.hexdigest()[:16]
+
+
+def content_of(task: Task) -> str:
+    """A text that differs whenever what is played does: content, and what is known of rewards."""
+    known = task.reward_range
+    return task.content_hash if known == (0.0, 1.0) else f"{task.content_hash} {known}"
 
 
 @dataclass(frozen=True)

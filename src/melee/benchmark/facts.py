@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from melee.benchmark.cells import Dataset, source_hash
+from melee.benchmark.cells import Dataset, content_of, source_hash
 from melee.benchmark.files import read_checked, write_checked
 from melee.datasets import Entry
 from melee.errors import DataError, MissingPackageError, told
@@ -57,7 +57,7 @@ class Facts:
             raise
         except Exception as error:  # one file must not stop the others
             return Dataset(entry.name, entry.family, "", 0, 0, 0, told(error))
-        facts: list[Any] = [task.content_hash, task.n_rows, task.n_features, task.n_actions]
+        facts: list[Any] = [content_of(task), task.n_rows, task.n_features, task.n_actions]
         facts += [task.live, task.named_rows().content_hash if for_agents or task.live else ""]
         if token:
             self.used[token] = facts

@@ -14,6 +14,7 @@ from melee.benchmark.cells import (
     Dataset,
     cell_key,
     code_version,
+    content_of,
     exploration_seed,
     identity,
 )
@@ -87,7 +88,7 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
         planned = group.dataset
         for_agents = any(split(planned.label(cell.explorer))[1] for cell in group.cells)
         task = _suite(group.suite).entry(planned.name).load(keep_rows=for_agents)
-        changed = task.content_hash != planned.content_hash
+        changed = content_of(task) != planned.content_hash
         if changed or (for_agents and task.named_rows().content_hash != planned.rows_hash):
             raise DataError(f"dataset {planned.name}: it changed while the benchmark was running")
     except MissingPackageError:  # not a result: with the package there will be one
