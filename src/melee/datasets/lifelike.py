@@ -54,6 +54,7 @@ def lifelike(*, seed: int = 0, n_rows: int | None = None) -> Task:
         rewards,
         action_names=names,
         provenance=f"{kind}, {payment}, seed {seed}",
+        reward_range=(0.0, 1.0),
     )
 
 

@@ -15,8 +15,9 @@ The inputs ψ_a mean the same on every task, whatever its features, number of ac
 reward:
 
 - shared by all actions: how far the best mean is from the highest reward seen; the noise in units
-  of the rewards' range; the unexplained share of their variance; the rounds so far, the number of
-  actions and of inputs, the average reward;
+  of the rewards' range; the unexplained share of their variance; the rounds so far, the numbers of
+  actions and of inputs, the average reward, and how much rarer rewards are than with labels, where
+  one action of K pays in every round;
 - of the action: how far its mean is behind the best, its spread, how often it was played.
 
 Renaming actions renames the choice, and their number is free. No labelled row is needed. Where
@@ -25,8 +26,7 @@ computed in full.
 
 A guard watches over the policy. Inputs are held within the range met in training; where one that
 all actions share is far outside (by more than the range is wide) a bonus of one standard deviation
-takes over for the round.
-And the rounds in which another than the predicted action was played are compared with what the
+takes over for the round. And the rounds in which another than the predicted action was played are compared with what the
 predicted one was expected to earn: when that comes to more than a budget c·deviation·√(K·t), the
 predicted action is played until the budget has grown again.
 """
@@ -72,6 +72,7 @@ SHARED = (
     "actions",
     "average",
     "inputs",
+    "rare",
 )
 PER_ACTION = ("gap", "spread", "plays")
 SCHEMA = (*SHARED, *PER_ACTION)
@@ -107,7 +108,7 @@ class Policy(NamedTuple):
         how[3] = 2.0
         return cls(
             how=how,
-            gate=_weights(SHARED, one=-2.0, unexplained=-4.0),
+            gate=_weights(SHARED, unexplained=-16.0, rare=-30.0, average=-4.0),
             bold=_weights(SCHEMA, one=math.log(1.2), best=8.0),
             careful=_weights(SCHEMA, noise=2.0),
             low=-everything,
@@ -303,15 +304,21 @@ def describe(state: MeleeState, x: Floats) -> None:
     best = largest(state.means)
     now, totals = learner.now, learner.totals
     low, span, n = now[LOW], now[SPAN], totals[ROUNDS]
-    average = (totals[SUM] / n - low) / span if n > 0.0 else 0.5
+    n_actions = state.means.shape[0]
+    # As if two rounds of each action had been seen before, of which one of K paid.
+    average = ((totals[SUM] - n * low) / span + 2.0) / (n + 2.0 * n_actions)
+    average = min(max(average, 0.001), 0.999)
+    odds = math.log(average / (1.0 - average))
     shared[0] = 1.0
     shared[1] = math.log(1.02 - min(max((best - low) / span, 0.0), 1.0)) / 2.0
     shared[2] = math.log(now[NOISE] / span) / 2.0
     shared[3] = 2.0 * math.log(min(now[NOISE] / now[DEVIATION], 1.5))
     shared[4] = math.log(n + 1.0) / 8.0
-    shared[5] = math.log(state.means.shape[0]) / 3.0
-    shared[6] = average
+    shared[5] = math.log(n_actions) / 3.0
+    shared[6] = odds / 4.0
     shared[7] = math.log(x.shape[0]) / 4.0
+    # Where one action of K pays in every round, as with labels, this is 0 from the first round on.
+    shared[8] = max(-odds - math.log(max(n_actions - 1.0, 1.0)), 0.0) / 4.0
 
 
 @kernel

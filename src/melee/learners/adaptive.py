@@ -65,7 +65,7 @@ ROUNDS, SUM, SQUARES, LEAST, MOST = 0, 1, 2, 3, 4
 TRUST, BIAS_PLAIN, BIAS_AVERAGE, PULL = 0, 1, 2, 3
 """Places in `how`; three numbers for the pull."""
 
-HOW: Floats = np.array([0.3, 0.0, -2.0, 20.0, 0.0, 0.0])
+HOW: Floats = np.array([0.2, 0.0, -2.0, 20.0, 0.0, 0.0])
 """How members are mixed where no policy has learned it: trust; biases of plain and average; and the
 prior mean, low + σ(p₀ + p₁·log ρ + p₂·log K)·(r̄ - low), which is r̄ with these."""
 
