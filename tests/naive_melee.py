@@ -178,7 +178,9 @@ class Melee:
         f, n = self.learner, len(self.played)
         (low, span), noise, deviation = f.range(), f.noise(), f.deviation()
         best = np.clip((self.means(x).max() - low) / span, 0.0, 1.0)
-        average = (np.mean(f.targets) - low) / span if n else 0.5
+        k = self.n_actions
+        paid = sum((target - low) / span for target in f.targets)
+        odds = math.log(1 / (1 / np.clip((paid + 2) / (n + 2 * k), 0.001, 0.999) - 1))
         return np.array(
             [
                 1.0,
@@ -187,8 +189,9 @@ class Melee:
                 math.log(min(noise / deviation, 1.5) ** 2),
                 math.log(n + 1) / 8,
                 math.log(self.n_actions) / 3,
-                average,
+                odds / 4,
                 math.log(len(x)) / 4,
+                max(-math.log(max(k - 1, 1)) - odds, 0.0) / 4,
             ]
         )
 

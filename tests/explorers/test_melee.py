@@ -229,14 +229,22 @@ def test_the_careful_rule_starts_as_one_standard_deviation():
 def test_the_gate_opens_to_boldness_where_rewards_can_be_predicted():
     rule = Policy.rule()
     share = np.geomspace(0.001, 1.0, 50)  # of the variance, unexplained
-    features = inputs_with(unexplained=np.log(share))
+    features = inputs_with(unexplained=np.log(share), rare=0.0, average=0.0)
     gate = 1 / (1 + np.exp(-features[:, :N_SHARED] @ rule.gate))
     bold, careful = (np.exp(sizes(only(rule, one), features)) for one in ("bold", "careful"))
     found = (np.exp(sizes(rule, features)) - careful) / (bold - careful)
     assert_allclose(found, gate, rtol=1e-6)
     assert (np.diff(gate) < 0).all()  # nothing else counts
     assert found[0] > 0.99
-    assert found[-1] < 0.3
+    assert found[-1] == pytest.approx(0.5)
+
+
+def test_the_gate_stays_shut_where_rewards_are_rarer_than_labels_would_pay():
+    features = inputs_with(unexplained=0.0, rare=np.linspace(0.0, 1.0, 50), average=0.0)
+    gate = 1 / (1 + np.exp(-features[:, :N_SHARED] @ Policy.rule().gate))
+    assert (np.diff(gate) < 0).all()
+    assert gate[0] == pytest.approx(0.5)
+    assert gate[-1] < 1e-9
 
 
 @pytest.mark.parametrize(

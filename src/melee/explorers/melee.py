@@ -8,8 +8,9 @@ learner that knows its noise (`melee.learners.adaptive`). The size is a mixture 
 in units of the rewards' range, with the spread in units of the noise. The *bold* rule starts as
 that of `gated-ucb`, for rewards that can be predicted: explore while nothing good is known, then
 stop. The *careful* one starts as one standard deviation of the noise, for rewards that are mostly
-luck. The gate starts by how much of the variance is explained. All weights, and how the learner
-mixes its members, were trained on synthetic tasks of both kinds (`melee.meta`).
+luck. At first the gate opens to the bold one where variance is explained and rewards are no rarer
+than those of labels. All weights, and how the learner mixes its members, were trained on synthetic
+tasks of both kinds (`melee.meta`).
 
 The inputs ψ_a mean the same on every task, whatever its features, number of actions, and unit of
 reward:
@@ -26,9 +27,9 @@ computed in full.
 
 A guard watches over the policy. Inputs are held within the range met in training; where one that
 all actions share is far outside (by more than the range is wide) a bonus of one standard deviation
-takes over for the round. And the rounds in which another than the predicted action was played are compared with what the
-predicted one was expected to earn: when that comes to more than a budget c·deviation·√(K·t), the
-predicted action is played until the budget has grown again.
+takes over for the round. And the rounds in which another than the predicted action was played are
+compared with what the predicted one was expected to earn: when that comes to more than a budget
+c·deviation·√(K·t), the predicted action is played until the budget has grown again.
 """
 
 import dataclasses
