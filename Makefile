@@ -74,8 +74,8 @@ reproduce-paper: .venv/ready
 
 # Pin again, to the newest versions: names, versions and hashes only.
 requirements:
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade requirements/dev.in -o requirements/dev.txt
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements/dev.txt requirements/peers.in -o requirements/peers.txt
+	uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade requirements/dev.in -o requirements/dev.txt
+	uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements/dev.txt requirements/peers.in -o requirements/peers.txt
 
 clean:
 	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis
