@@ -117,7 +117,6 @@ def ask(home):
         (["bench", "--suite=bundled", f"--out={out}"], "scikit-learn", bench),
         (["compare", out], "scipy", bench),
         (["report", out], "scipy", bench),
-        (["train", f"--out={out}"], "scipy", bench),
         (["train", "--preset=paper", f"--out={out}"], "scikit-learn", bench),
         (["train", "--engine=dask", f"--out={out}"], "distributed", dask),
     ]:

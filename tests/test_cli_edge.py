@@ -83,7 +83,7 @@ def decision(cost="-1.0", context='{"age": 3}'):
 
 
 HOSTILE = {
-    "cost": (decision("-" + "9" * 401), r"line 31: the reward is inf; expected a number"),
+    "cost": (decision("-" + "9" * 401), r"line 31: the reward is inf; expected a finite number"),
     "digits": (
         decision("-" + "9" * 5000),
         r"line 31: it holds a number of 5,000 digits; the limit",

@@ -228,7 +228,7 @@ def test_the_careful_rule_starts_as_one_standard_deviation():
 
 def test_the_gate_opens_to_boldness_where_rewards_can_be_predicted():
     rule = Policy.rule()
-    share = np.geomspace(0.001, 1.0, 50)  # of the variance, unexplained
+    share = np.geomspace(0.1, 1.0, 50)  # of the variance, unexplained
     features = inputs_with(unexplained=np.log(share), rare=0.0, average=0.0)
     gate = 1 / (1 + np.exp(-features[:, :N_SHARED] @ rule.gate))
     bold, careful = (np.exp(sizes(only(rule, one), features)) for one in ("bold", "careful"))

@@ -10,8 +10,9 @@ comparisons.
 
 The score of an action is the sum of a main effect, which is the same for all actions, the action's
 own average, and its interaction with the context. The last two are its advantage, and they are
-strengthened until a good choice can be told from luck: (best - uniform)·√(rounds/actions) is at
-least three standard deviations of a reward. A share of anything less would be noise.
+strengthened until it can be learned within the rounds: (best - uniform)·√(rounds/(actions·m)) is at
+least four standard deviations of a reward, where m is how much there is to learn of an action (one
+average, a weight per column, some leaves of a tree). A share of anything less would be luck.
 """
 
 from dataclasses import dataclass
@@ -28,8 +29,10 @@ from melee.task import Task
 
 LABELLED = 30
 """Rows beyond the rounds, for what is set aside before a simulation."""
-CLEAR = 3.0
+CLEAR = 4.0
 """How many standard deviations of luck a good choice has to be worth."""
+TO_LEARN = {"none": 1, "tree": 8, "smooth": 12, "mixed": 12}
+"""How much there is to learn of an action by its effect; a linear one has a weight per column."""
 MOST = 4.0
 """Strengths beyond this are no longer raised: another use is drawn."""
 SAMPLE = 4000
@@ -263,12 +266,13 @@ def _present(rng: np.random.Generator, n: int, best_first: Ints) -> Mask:
 
 
 def _clear_strength(use: Use, main: Floats, advantage: Floats, can: Mask | None) -> float | None:
-    """The least strength, from the use's own on, at which choosing well can be told from luck."""
+    """The least strength, from the use's own on, at which choosing well can be learned."""
     strength = use.strength
+    enough = CLEAR * np.sqrt(TO_LEARN.get(use.effect, 1 + use.n_features))
     while strength <= MOST:
         scores = main + strength * advantage
         law = use.pays.law(scores, use.pays.level(scores))
-        if clarity(law.expected, law.variance, use.n_rounds, can) >= CLEAR:
+        if clarity(law.expected, law.variance, use.n_rounds, can) >= enough:
             return strength
         strength *= 1.3
     return None

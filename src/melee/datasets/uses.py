@@ -11,11 +11,11 @@ from melee.task import Task
 USES: dict[str, Use] = {
     # Clicks, by the rate of a uniform choice.
     "clicks-0.3pct-5-linear": Use(
-        pays=Clicks(0.003), n_rounds=100_000, n_actions=5, n_features=8, effect="linear",
+        pays=Clicks(0.003), n_rounds=200_000, n_actions=5, n_features=8, effect="linear",
         strength=0.6, main=0.4,
     ),
     "clicks-1pct-10-tree": Use(
-        pays=Clicks(0.01), n_rounds=50_000, n_actions=10, n_features=6, effect="tree",
+        pays=Clicks(0.01), n_rounds=100_000, n_actions=10, n_features=6, effect="tree",
         strength=0.6, main=0.3,
     ),
     "clicks-2pct-20-mixed": Use(
@@ -23,7 +23,7 @@ USES: dict[str, Use] = {
         strength=0.6, main=0.3,
     ),
     "clicks-3pct-12-linear": Use(
-        pays=Clicks(0.03), n_rounds=20_000, n_actions=12, n_features=8, effect="linear",
+        pays=Clicks(0.03), n_rounds=50_000, n_actions=12, n_features=8, effect="linear",
         strength=0.4, main=0.5,
     ),
     "clicks-3pct-50-linear": Use(
@@ -31,14 +31,14 @@ USES: dict[str, Use] = {
         strength=0.6,
     ),
     "clicks-5pct-5-tree": Use(
-        pays=Clicks(0.05), n_rounds=10_000, n_actions=5, n_features=5, effect="tree", strength=0.5,
+        pays=Clicks(0.05), n_rounds=20_000, n_actions=5, n_features=5, effect="tree", strength=0.5,
     ),
     "clicks-5pct-8-smooth": Use(
         pays=Clicks(0.05), n_rounds=20_000, n_actions=8, n_features=4, effect="smooth",
         strength=0.6, main=0.3,
     ),
     "clicks-10pct-10-mixed": Use(
-        pays=Clicks(0.1), n_rounds=10_000, n_actions=10, n_features=10, effect="mixed",
+        pays=Clicks(0.1), n_rounds=20_000, n_actions=10, n_features=10, effect="mixed",
         strength=0.6, main=0.5,
     ),
     "clicks-30pct-4-linear": Use(
@@ -52,22 +52,22 @@ USES: dict[str, Use] = {
     ),
     # A/B tests: no context at all.
     "ab-3pct-5": Use(pays=Clicks(0.03), n_rounds=20_000, n_actions=5, strength=0.25),
-    "ab-10pct-2": Use(pays=Clicks(0.1), n_rounds=5000, n_actions=2, strength=0.2),
+    "ab-10pct-2": Use(pays=Clicks(0.1), n_rounds=10_000, n_actions=2, strength=0.2),
     "ab-30pct-10": Use(pays=Clicks(0.3), n_rounds=10_000, n_actions=10, strength=0.25),
     # Successes: little is left to gain, and it is worth much.
     "success-90pct-5-linear": Use(
-        pays=Clicks(0.9), n_rounds=5000, n_actions=5, n_features=6, effect="linear", strength=0.6,
+        pays=Clicks(0.9), n_rounds=20_000, n_actions=5, n_features=6, effect="linear", strength=0.6,
     ),
     "success-95pct-6-tree": Use(
-        pays=Clicks(0.95), n_rounds=10_000, n_actions=6, n_features=8, effect="tree",
+        pays=Clicks(0.95), n_rounds=50_000, n_actions=6, n_features=8, effect="tree",
         strength=0.8, main=0.5,
     ),
     "success-99pct-4-linear": Use(
-        pays=Clicks(0.99), n_rounds=20_000, n_actions=4, n_features=5, effect="linear",
+        pays=Clicks(0.99), n_rounds=100_000, n_actions=4, n_features=5, effect="linear",
         strength=0.8,
     ),
     "success-99.5pct-3-mixed": Use(
-        pays=Clicks(0.995), n_rounds=50_000, n_actions=3, n_features=6, effect="mixed",
+        pays=Clicks(0.995), n_rounds=200_000, n_actions=3, n_features=6, effect="mixed",
         strength=0.8,
     ),
     # Graded rewards, by the band in which they lie.
@@ -105,11 +105,11 @@ USES: dict[str, Use] = {
         effect="smooth", strength=0.6,
     ),
     "revenue-heavy-4-tree": Use(
-        pays=Revenue(0.1, 2000.0, spread=1.6, by_rate=0.3), n_rounds=20_000, n_actions=4,
+        pays=Revenue(0.1, 2000.0, spread=1.6, by_rate=0.3), n_rounds=100_000, n_actions=4,
         n_features=6, effect="tree", strength=0.6,
     ),
     "seconds-5-linear": Use(
-        pays=Numbers(20.0, 12.0, noise=2.0, shape="skewed"), n_rounds=5000, n_actions=5,
+        pays=Numbers(20.0, 12.0, noise=2.0, shape="skewed"), n_rounds=10_000, n_actions=5,
         n_features=6, effect="linear", strength=0.5, main=0.8,
     ),
     "losses-8-tree": Use(

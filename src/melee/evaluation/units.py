@@ -42,8 +42,10 @@ class Unit(NamedTuple):
 def unit_of(rewards: Floats, declared: RewardRange) -> Unit:
     """The unit of a log's rewards.
 
+    >>> import numpy as np
     >>> unit_of(np.array([0.0, 0.5]), None)
     Unit(low=0.0, high=1.0, observed=False)
+    >>> import numpy as np
     >>> unit_of(np.array([0.0, 5.0]), None)
     Unit(low=0.0, high=5.0, observed=True)
     """
