@@ -86,7 +86,7 @@ def rules_of(policy: Policy) -> dict[str, Policy]:
     A bias of ±1000 is beyond all evidence.
     """
     wide, plain, average = (policy.how.copy() for _ in range(3))
-    wide[BIAS_PLAIN : BIAS_AVERAGE + 1] = -1e3
+    wide[[BIAS_AVERAGE, BIAS_PLAIN]] = -1e3
     plain[BIAS_PLAIN], average[BIAS_AVERAGE] = 1e3, 1e3
     return {
         "both rules": policy,

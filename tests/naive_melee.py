@@ -37,7 +37,9 @@ class Adaptive:
         kind = Ridge if exact else DiagonalRidge
         self.kinds = [(kind, ridge), (kind, strong), (Ridge, 1.0)]
         self.n_inputs = n_inputs, n_inputs - n_hidden, 1
-        self.how = how  # trust, biases of plain and average, three numbers for the prior mean
+        # Trust, the bias of average, three numbers for that of plain, five for the prior mean.
+        self.trust, self.average_bias, *rest = how
+        self.plain_bias, self.pull = rest[:3], rest[3:]
         self.seen: list[list[tuple[Any, float, float]]] = [
             [] for _ in range(n_rows)
         ]  # context, target and weight, by row
@@ -80,12 +82,34 @@ class Adaptive:
         return np.sum(np.square(self.errors), axis=0) if self.errors else np.zeros(3)
 
     @until_it_learns
+    def rare(self):
+        """How much lower the odds of the first rewards are than those of labels, by logarithms.
+
+        Two rounds of each action, of which one of K paid, count among them.
+        """
+        k, (low, span) = len(self.seen), self.range()
+        first = [0.0] * (2 * k - 2) + [1.0] * 2
+        first += [(target - low) / span for target in self.targets[: 8 * k]]
+        average = np.clip(np.mean(first), 0.001, 0.999)
+        return math.log((1 - average) / average) - math.log(max(k - 1, 1))
+
+    @until_it_learns
+    def graded(self):
+        """The share of targets that are neither the least nor the greatest; two are added."""
+        between = [t for t in self.targets if min(self.targets) < t < max(self.targets)]
+        return len(between) / (len(self.targets) + 2)
+
+    def looks(self):
+        """What says how far the rewards are from those of labels."""
+        return [1.0, abs(self.rare()), self.graded()]
+
+    @until_it_learns
     def weights(self):
         """By the average squared errors e, in which a fifth of a round counts with a quarter."""
         n, (_, span) = len(self.targets), self.range()
-        trust, *biases = self.how[:3]
+        biases = [0.0, np.dot(self.plain_bias, self.looks()), self.average_bias]
         e = (self.squared_errors() / span**2 + 0.2 * 0.25) / (n + 0.2)
-        evidence = np.array([0.0, *biases]) - 0.5 * trust * min(n, 1000) * np.log(e)
+        evidence = np.array(biases) - 0.5 * self.trust * min(n, 1000) * np.log(e)
         weights = np.exp(evidence - evidence.max())
         weights[weights < 0.01 * weights.sum()] = 0.0
         return weights / weights.sum()
@@ -106,8 +130,8 @@ class Adaptive:
         low, _ = self.range()
         average = np.mean(self.targets) if self.targets else low
         unexplained = min(self.noise() ** 2 / self.deviation() ** 2, 2.0)
-        known = [1.0, math.log(unexplained), math.log(len(self.seen))]
-        return low + logistic(np.dot(self.how[3:], known)) * (average - low)
+        known = [*self.looks(), math.log(unexplained), math.log(len(self.seen))]
+        return low + logistic(np.dot(self.pull, known)) * (average - low)
 
     # What a row predicts, how far it may be off, what it learns.
 
@@ -168,7 +192,7 @@ class Melee:
         self.played = []  # action, its costs to the guard's account
         self.cost, self.n_predicted, self.surprise = 0.0, 0, 0.0
         self.decided_by = {"policy": 0, "bound": 0, "greedy": 0}
-        self.n_held = 0
+        self.n_held = self.n_alone = 0
 
     def means(self, x):
         return np.array([self.learner.predict(a, x) for a in range(self.n_actions)])
@@ -191,7 +215,9 @@ class Melee:
                 math.log(self.n_actions) / 3,
                 odds / 4,
                 math.log(len(x)) / 4,
-                max(-math.log(max(k - 1, 1)) - odds, 0.0) / 4,
+                max(f.rare(), 0.0) / 4,
+                max(-f.rare(), 0.0) / 4,
+                f.graded(),
             ]
         )
 
@@ -230,14 +256,23 @@ class Melee:
         return np.array([self.learner.spread_guess(a, x) for a in range(self.n_actions)])
 
     def spreads(self, x):
-        """Guessed; in full for those whose guessed scores are among the four highest."""
-        spreads = self.guesses(x)
-        for a in self.contenders(x):
-            spreads[a] = self.learner.spread(a, x)
+        """Guessed; in full for the contenders, unless there is one alone."""
+        spreads, contenders = self.guesses(x), self.contenders(x)
+        if len(contenders) > 1:
+            for a in contenders:
+                spreads[a] = self.learner.spread(a, x)
         return spreads
 
     def contenders(self, x):
-        scores = self.scores(x, self.guesses(x))
+        """Those whose guessed scores are among the four highest.
+
+        One alone where no other would reach its mean with twice the bonus that is guessed.
+        """
+        means, scores = self.means(x), self.scores(x, self.guesses(x))
+        leader = int(scores.argmax())
+        if (np.delete(2 * scores - means, leader) < means[leader]).all():
+            self.n_alone += 1
+            return np.array([leader])
         return np.flatnonzero(scores >= np.unique(scores)[-4:].min())
 
     def over_budget(self):

@@ -9,12 +9,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from melee.learners import interface
 from melee.learners.adaptive import (
     DEVIATION,
+    GRADED,
     HOW,
     LOW,
     MAX_EXACT,
     MAX_WIDENED,
     NOISE,
     PRIOR,
+    RARE,
     SPAN,
     WINDOW,
     Adaptive,
@@ -33,15 +35,17 @@ observe, predict, spread, spread_guess = (
 )
 
 D, HIDDEN, ROWS = 7, 3, 3
-TRAINED = np.array([0.2, 0.7, 0.4, 1.0, -0.8, 0.5])
+TRAINED = np.array([0.2, 0.4, 0.3, 0.5, 0.4, 1.0, -0.5, 0.4, -0.8, 0.5])
 """How a policy might have learned to mix members; all of them count for long."""
 
 
-def rounds(n, seed=0, noise=0.1, signal=0.3):
+def rounds(n, seed=0, noise=0.1, signal=0.3, labels=False):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, D)) / 2
     X[:, -1] = 1.0
     targets = 0.5 + signal * (X[:, 0] - X[:, 4]) + noise * rng.normal(size=n)
+    if labels:
+        targets = (targets > 0.6).astype(float)
     weights = rng.choice([0.5, 1.0, 1.0, 3.0], n)
     rows = np.minimum(rng.integers(0, 2 * ROWS, n), ROWS - 1)  # the last one most often
     return list(zip(X, rows.tolist(), targets.tolist(), weights.tolist(), strict=True))
@@ -66,16 +70,19 @@ def taught(history, **settings):
 
 @pytest.mark.parametrize("how", [HOW, TRAINED], ids=["by default", "as trained"])
 @pytest.mark.parametrize("name", ["adaptive", "adaptive-diagonal", "adaptive/strong=0.3/ridge=3"])
-@pytest.mark.parametrize(("noise", "signal"), [(0.02, 0.5), (0.4, 0.05)])
-def test_everything_it_says_follows_from_the_whole_history(name, how, noise, signal):
+@pytest.mark.parametrize(
+    ("noise", "signal", "labels"), [(0.02, 0.5, False), (0.4, 0.05, False), (0.3, 0.5, True)]
+)
+def test_everything_it_says_follows_from_the_whole_history(name, how, noise, signal, labels):
     learner = started(name, how)
     twin = adaptive_twin(parse(name), D, ROWS, n_hidden=HIDDEN, how=how)
     n_members = set()
-    for x, row, target, weight in rounds(90, seed=4, noise=noise, signal=signal):
+    for x, row, target, weight in rounds(90, 4, noise, signal, labels):
         assert_allclose(learner.now[:3], twin.weights(), atol=1e-8)
         assert_allclose(learner.now[[LOW, SPAN]], twin.range())
         found = learner.now[[PRIOR, NOISE, DEVIATION]]
         assert_allclose(found, [twin.prior(), twin.noise(), twin.deviation()], rtol=1e-8)
+        assert_allclose(learner.now[[RARE, GRADED]], [twin.rare(), twin.graded()], atol=1e-9)
         for a in range(ROWS):
             assert_allclose(predict(learner, x, a), twin.predict(a, x), atol=1e-9)
             assert_allclose(spread(learner, x, a), twin.spread(a, x), rtol=1e-8)
@@ -83,13 +90,14 @@ def test_everything_it_says_follows_from_the_whole_history(name, how, noise, sig
         observe(learner, x, row, target, weight)
         twin.learn(row, x, target, weight)
         n_members.add(int((learner.now[:3] > 0).sum()))
-    assert {2, 3} <= n_members or how is not HOW or noise > signal
+    assert {2, 3} <= n_members or how is not HOW or noise > signal or labels
+    assert labels == (learner.now[GRADED] == 0.0)
 
 
 @pytest.mark.parametrize("n", [10.0, WINDOW, 5 * WINDOW])
 def test_evidence_weighs_no_more_after_a_while(n):
-    learner = started(how=[0.01, 0.3, -0.2, 0.0, 0.0, 0.0])
-    learner.totals[:] = n, 0.0, 0.0, -1.0, 1.0
+    learner = started(how=[0.01, -0.2, 0.3, *np.zeros(7)])
+    learner.totals[:5] = n, 0.0, 0.0, -1.0, 1.0
     learner.errors[:] = n * 4.0 * np.array([0.05, 0.06, 0.08])
     mix(learner)
     e = (n * np.array([0.05, 0.06, 0.08]) + 0.05) / (n + 0.2)

@@ -5,20 +5,21 @@ learner that knows its noise (`melee.learners.adaptive`). The size is a mixture 
 
     size_a = gate·exp(bold·ψ_a) + (1 - gate)·exp(careful·ψ_a),    gate = σ(g·ψ),
 
-in units of the rewards' range, with the spread in units of the noise. The *bold* rule starts as
-that of `gated-ucb`, for rewards that can be predicted: explore while nothing good is known, then
-stop. The *careful* one starts as one standard deviation of the noise, for rewards that are mostly
-luck. At first the gate opens to the bold one where variance is explained and rewards are no rarer
-than those of labels. All weights, and how the learner mixes its members, were trained on synthetic
-tasks of both kinds (`melee.meta`).
+in units of the rewards' range, with the spread in units of the noise. The *bold* rule starts close
+to that of `gated-ucb`, for rewards that can be predicted: explore while nothing good is known, then
+stop. The *careful* one starts as about one standard deviation of the noise, less with few rounds
+for each action and more with many, for rewards that are mostly luck. At first the gate opens to the
+bold one where rewards look like those of labels or variance is explained. All weights, and how the
+learner mixes its members, were trained on synthetic tasks of both kinds (`melee.meta`).
 
 The inputs ψ_a mean the same on every task, whatever its features, number of actions, and unit of
 reward:
 
 - shared by all actions: how far the best mean is from the highest reward seen; the noise in units
   of the rewards' range; the unexplained share of their variance; the rounds so far, the numbers of
-  actions and of inputs, the average reward, and how much rarer rewards are than with labels, where
-  one action of K pays in every round;
+  actions and of inputs, the average reward; by how much the first rewards were rarer, or more
+  plentiful, than with labels, where one action of K pays in every round; and the share of rewards
+  that are neither the least nor the greatest seen, which with labels is none;
 - of the action: how far its mean is behind the best, its spread, how often it was played.
 
 Renaming actions renames the choice, and their number is free. No labelled row is needed. Where
@@ -49,9 +50,11 @@ from melee.explorers.base import Problem, RidgeExplorer, learner_choice
 from melee.explorers.interface import distribution, learn
 from melee.learners.adaptive import (
     DEVIATION,
+    GRADED,
     HOW,
     LOW,
     NOISE,
+    RARE,
     ROUNDS,
     SPAN,
     SUM,
@@ -74,6 +77,8 @@ SHARED = (
     "average",
     "inputs",
     "rare",
+    "plenty",
+    "graded",
 )
 PER_ACTION = ("gap", "spread", "plays")
 SCHEMA = (*SHARED, *PER_ACTION)
@@ -83,7 +88,10 @@ N_SHARED, N_INPUTS = len(SHARED), len(SCHEMA)
 LOWEST, HIGHEST = -12.0, 4.0
 """Limits of the exponents: from no bonus at all to fifty times the range."""
 IN_FULL = 4
-"""How many of the highest scores are computed in full, at least."""
+"""How many of the highest scores are computed in full, at least, where that can matter."""
+OFF = 2.0
+"""Times its size that a guessed bonus is taken to be off at the most: an action that is behind all
+the same needs no spread in full."""
 TIED = 1e-9
 """Means that differ by less, in units of the rewards' range, are equal but for rounding: as long as
 all rewards are, every action is the predicted one."""
@@ -94,7 +102,7 @@ CAREFUL = 10.0
 class Policy(NamedTuple):
     """The weights of the policy, and the range of its inputs in training."""
 
-    how: Floats  # (6,) how the learner mixes its members and where they pull to
+    how: Floats  # (10,) how the learner mixes its members and where they pull to
     gate: Floats  # (shared inputs,)
     bold: Floats  # (inputs,)
     careful: Floats  # (inputs,)
@@ -105,13 +113,13 @@ class Policy(NamedTuple):
     def rule(cls) -> "Policy":
         """The policy that training starts from."""
         everything = np.full(N_INPUTS, 1e6)
-        how = HOW.copy()
-        how[3] = 2.0
         return cls(
-            how=how,
-            gate=_weights(SHARED, unexplained=-16.0, rare=-30.0, average=-4.0),
-            bold=_weights(SCHEMA, one=math.log(1.2), best=8.0),
-            careful=_weights(SCHEMA, noise=2.0),
+            how=np.array([0.2, -2.0, 0.0, 0.0, 0.0, 1.0, 4.0, 6.0, 0.0, 0.0]),
+            gate=_weights(
+                SHARED, one=4.0, unexplained=-12.0, rare=-24.0, plenty=-6.0, graded=-12.0
+            ),
+            bold=_weights(SCHEMA, one=math.log(2.0), best=8.0, noise=1.0),
+            careful=_weights(SCHEMA, one=-1.0, noise=2.0, rounds=1.4, actions=-0.5),
             low=-everything,
             high=everything,
         )
@@ -309,17 +317,17 @@ def describe(state: MeleeState, x: Floats) -> None:
     # As if two rounds of each action had been seen before, of which one of K paid.
     average = ((totals[SUM] - n * low) / span + 2.0) / (n + 2.0 * n_actions)
     average = min(max(average, 0.001), 0.999)
-    odds = math.log(average / (1.0 - average))
     shared[0] = 1.0
     shared[1] = math.log(1.02 - min(max((best - low) / span, 0.0), 1.0)) / 2.0
     shared[2] = math.log(now[NOISE] / span) / 2.0
     shared[3] = 2.0 * math.log(min(now[NOISE] / now[DEVIATION], 1.5))
     shared[4] = math.log(n + 1.0) / 8.0
     shared[5] = math.log(n_actions) / 3.0
-    shared[6] = odds / 4.0
+    shared[6] = math.log(average / (1.0 - average)) / 4.0
     shared[7] = math.log(x.shape[0]) / 4.0
-    # Where one action of K pays in every round, as with labels, this is 0 from the first round on.
-    shared[8] = max(-odds - math.log(max(n_actions - 1.0, 1.0)), 0.0) / 4.0
+    shared[8] = max(now[RARE], 0.0) / 4.0
+    shared[9] = max(-now[RARE], 0.0) / 4.0
+    shared[10] = now[GRADED]
 
 
 @kernel
@@ -404,6 +412,24 @@ def among_highest(scores: Floats, n: int) -> float:
     return edge
 
 
+@kernel
+def contested(scores: Floats, means: Floats) -> float:
+    """The guessed score from which on spreads are needed in full.
+
+    Infinite where one action leads by its mean alone, whatever the bonuses of the others may be.
+    Overwrites its score then, so that it is the highest.
+    """
+    leader = 0
+    for a in range(scores.shape[0]):
+        if scores[a] > scores[leader]:
+            leader = a
+    for a in range(scores.shape[0]):
+        if a != leader and means[a] + OFF * (scores[a] - means[a]) >= means[leader]:
+            return among_highest(scores, IN_FULL)
+    scores[leader] = math.inf
+    return math.inf
+
+
 @implements(distribution, MeleeState)
 def melee_distribution(state: MeleeState, x: Floats, t: int, rng: Words, pmf: Floats) -> None:
     """All mass on the highest score, but for what the guard and μ say."""
@@ -423,11 +449,11 @@ def melee_distribution(state: MeleeState, x: Floats, t: int, rng: Words, pmf: Fl
         for a in range(n_actions):
             state.spreads[a] = spread_guess(learner, x, a)
             pmf[a] = score(state, a, best, familiar)
-        edge = among_highest(pmf, IN_FULL)
+        edge = contested(pmf, state.means)
         for a in range(n_actions):
             if pmf[a] < edge:
                 pmf[a] = -math.inf
-            elif state.plays[a] > 0.0:  # the guess for others is no guess
+            elif edge < math.inf and state.plays[a] > 0.0:  # the guess for others is no guess
                 state.spreads[a] = spread(learner, x, a)
                 pmf[a] = score(state, a, best, familiar)
     greedy(pmf)

@@ -11,6 +11,12 @@ three models of every action learn side by side:
 Each predicts a round before it learns it; e are the averages of the squared errors so made. The
 models are mixed in proportion to exp(bias - ½·trust·min(n, 1000)·log e).
 
+What the rewards look like says beforehand which is likely. With labels one action of K pays 1 and
+the others 0, so the first rewards, before much is known, average 1/K, and none is in between.
+*Odd* is how far the odds of the first rewards are from that, and *graded* the share of rewards that
+are neither the least nor the greatest seen. The bias of the plain member and the prior mean
+depend on both.
+
 All of them pull towards the average reward r̄ rather than 0. For targets r - r̄ one keeps s = A⁻¹Σx
 beside w = A⁻¹Σx·r: the prediction is x·w + r̄·(1 - x·s), exactly the ridge under the r̄ of the
 moment, though nothing is learned again.
@@ -58,16 +64,20 @@ LEAST_SPAN = 1e-100
 FADING = 0.2
 """How fast what was known of a ratio fades."""
 
-PRIOR, NOISE, DEVIATION, LOW, SPAN = 3, 4, 5, 6, 7
-"""Places in `now`, after the weights of the three members."""
-ROUNDS, SUM, SQUARES, LEAST, MOST = 0, 1, 2, 3, 4
-"""Places in `totals`."""
-TRUST, BIAS_PLAIN, BIAS_AVERAGE, PULL = 0, 1, 2, 3
-"""Places in `how`; three numbers for the pull."""
+FIRST_ROUNDS = 8.0
+"""Rounds for each action that count as the first."""
 
-HOW: Floats = np.array([0.2, 0.0, -2.0, 20.0, 0.0, 0.0])
-"""How members are mixed where no policy has learned it: trust; biases of plain and average; and the
-prior mean, low + σ(p₀ + p₁·log ρ + p₂·log K)·(r̄ - low), which is r̄ with these."""
+PRIOR, NOISE, DEVIATION, LOW, SPAN, RARE, GRADED = 3, 4, 5, 6, 7, 8, 9
+"""Places in `now`, after the weights of the three members."""
+ROUNDS, SUM, SQUARES, LEAST, MOST, AT_LEAST, AT_MOST, FIRST, FIRST_SUM = range(9)
+"""Places in `totals`."""
+TRUST, BIAS_AVERAGE, BIAS_PLAIN, PULL = 0, 1, 2, 5
+"""Places in `how`; three numbers for the bias of the plain member, five for the pull."""
+
+HOW: Floats = np.array([0.2, -2.0, 0.0, 0.0, 0.0, 20.0, 0.0, 0.0, 0.0, 0.0])
+"""How members are mixed where no policy has learned it: trust; the bias of average; that of plain,
+b₀ + b₁·odd + b₂·graded; and the prior mean, low + σ(p₀ + p₁·odd + p₂·graded + p₃·log ρ +
+p₄·log K)·(r̄ - low), which is r̄ with these."""
 
 
 class Member(NamedTuple):
@@ -99,13 +109,16 @@ class Adaptive(NamedTuple):
     wide: Member
     plain: Member
     average: Member
-    how: Floats  # (6,)
-    totals: Annotated[Floats, Within((0.0, -1e150, 0.0, -1e150, -1e150))]
-    # (5,) rounds; sum, squares, least and most of the targets
+    how: Floats  # (10,)
+    totals: Annotated[
+        Floats, Within((0.0, -1e150, 0.0, -1e150, -1e150, 0.0, 0.0, 0.0, -1e150))
+    ]  # (9,) rounds; sum, squares, least and most of the targets; how many were the least and the
+    # most; how many were the first, and their sum
     errors: Amounts  # (3,) squared errors of the members
     now: Annotated[
-        Floats, Within((0.0, 0.0, 0.0, -1e150, 1e-300, 1e-300, -1e150, 1e-300))
-    ]  # (8,) weights of the members, prior mean, noise, deviation, low, span
+        Floats, Within((0.0, 0.0, 0.0, -1e150, 1e-300, 1e-300, -1e150, 1e-300, -100.0, 0.0))
+    ]  # (10,) weights of the members, prior mean, noise, deviation, low, span; how much rarer than
+    # labels the first rewards were, in logarithms of odds; graded
     narrow: Scratch  # (features + 1,)
     one: Annotated[Floats, Within(1.0, 1.0)]  # (1,) the context of the average
 
@@ -120,9 +133,9 @@ class Adaptive(NamedTuple):
             plain=Member.start(n_rows, n_plain, strong, exact=exact),
             average=Member.start(n_rows, 1, 1.0, exact=False),
             how=HOW.copy(),
-            totals=np.array([0.0, 0.0, 0.0, 1e100, -1e100]),
+            totals=np.array([0.0, 0.0, 0.0, 1e100, -1e100, 0.0, 0.0, 0.0, 0.0]),
             errors=np.zeros(3),
-            now=np.zeros(8),
+            now=np.zeros(10),
             narrow=np.zeros(n_plain),
             one=np.ones(1),
         )
@@ -214,6 +227,39 @@ def logistic(z: float) -> float:
 
 
 @kernel
+def rarer_than_labels(totals: Floats, low: float, span: float, actions: float) -> float:
+    """The logarithm of how much lower the odds of the first rewards were than 1 to K - 1.
+
+    As if two rounds of each action had been seen before, of which one of K paid.
+    """
+    paid = (totals[FIRST_SUM] - totals[FIRST] * low) / span
+    average = (paid + 2.0) / (totals[FIRST] + 2.0 * actions)
+    average = min(max(average, 0.001), 0.999)
+    return -math.log(average / (1.0 - average)) - math.log(max(actions - 1.0, 1.0))
+
+
+@kernel
+def take_in(totals: Floats, target: float, actions: float) -> None:
+    """Count a target in."""
+    if target < totals[LEAST]:
+        if totals[LEAST] == totals[MOST]:  # those seen so far, all equal, are the greatest now
+            totals[AT_MOST] = totals[AT_LEAST]
+        totals[LEAST], totals[AT_LEAST] = target, 0.0
+    if target > totals[MOST]:
+        totals[MOST], totals[AT_MOST] = target, 0.0
+    if target == totals[LEAST]:
+        totals[AT_LEAST] += 1.0
+    elif target == totals[MOST]:
+        totals[AT_MOST] += 1.0
+    totals[ROUNDS] += 1.0
+    totals[SUM] += target
+    totals[SQUARES] += target * target
+    if totals[FIRST] < FIRST_ROUNDS * actions:
+        totals[FIRST] += 1.0
+        totals[FIRST_SUM] += target
+
+
+@kernel
 def mix(learner: Adaptive) -> None:
     """Overwrite `now`: weigh the members by their errors, and find the prior mean and the noise."""
     how, totals, errors, now = learner.how, learner.totals, learner.errors, learner.now
@@ -227,11 +273,16 @@ def mix(learner: Adaptive) -> None:
     average = totals[SUM] / n if n > 0.0 else low
     variance = max(totals[SQUARES] / n - average * average, 0.0) if n > 0.0 else 0.0
     variance += DOUBT * square / (n + 1.0)
+    actions = float(learner.average.ratio.shape[0])
+    now[RARE] = rarer_than_labels(totals, low, span, actions)
+    now[GRADED] = (n - totals[AT_LEAST] - totals[AT_MOST]) / (n + 2.0)
+    odd = abs(now[RARE])
+    bias = how[BIAS_PLAIN] + how[BIAS_PLAIN + 1] * odd + how[BIAS_PLAIN + 2] * now[GRADED]
+    now[0], now[1], now[2] = 0.0, bias, how[BIAS_AVERAGE]
     best = -math.inf
     for m in range(3):
-        bias = 0.0 if m == 0 else how[BIAS_PLAIN + m - 1]
         error = (errors[m] / square + 0.2 * DOUBT) / (n + 0.2)
-        now[m] = bias - 0.5 * how[TRUST] * min(n, WINDOW) * math.log(error)
+        now[m] -= 0.5 * how[TRUST] * min(n, WINDOW) * math.log(error)
         best = max(best, now[m])
     total = 0.0
     for m in range(3):
@@ -247,9 +298,9 @@ def mix(learner: Adaptive) -> None:
         error += now[m] * errors[m]
     error = (error + DOUBT * square) / (n + 1.0)
     unexplained = math.log(min(error / variance, 2.0))
-    actions = math.log(learner.average.ratio.shape[0])
-    pull = logistic(how[PULL] + how[PULL + 1] * unexplained + how[PULL + 2] * actions)
-    now[PRIOR] = low + pull * (average - low)
+    pull = how[PULL] + how[PULL + 1] * odd + how[PULL + 2] * now[GRADED]
+    pull += how[PULL + 3] * unexplained + how[PULL + 4] * math.log(actions)
+    now[PRIOR] = low + logistic(pull) * (average - low)
     now[NOISE] = math.sqrt(error)
     now[DEVIATION] = math.sqrt(variance)
     now[LOW] = low
@@ -395,11 +446,7 @@ def adaptive_observe(learner: Adaptive, x: Floats, row: int, target: float, weig
     errors[1] += error * error
     error = member_observe(learner.average, learner.one, row, target, weight, prior)
     errors[2] += error * error
-    totals[ROUNDS] += 1.0
-    totals[SUM] += target
-    totals[SQUARES] += target * target
-    totals[LEAST] = min(totals[LEAST], target)
-    totals[MOST] = max(totals[MOST], target)
+    take_in(totals, target, float(learner.average.ratio.shape[0]))
     mix(learner)
 
 

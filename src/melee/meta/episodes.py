@@ -30,7 +30,7 @@ from melee.task import Task
 
 Family = Callable[[int], Task]
 
-MAX_WORK = 6e7
+MAX_WORK = 1.2e8
 """Episodes end when n·(5·D² + 4·K·D) reaches this: the few tasks with many actions *and* many
 inputs would take most of the time."""
 

@@ -2,8 +2,8 @@
 
 CMA-ES (`melee.meta.evolution`) moves all weights of the policy at once, from the rule that it
 starts as. Every generation plays fresh tasks, the same ones with all candidates. A task counts by
-how far a candidate's share is from that of the others on it, within limits, so that no task of luck
-alone drowns the others.
+how far a candidate's share is from that of the others on it, in units of how far they are apart
+there: small differences on clean labels say as much as large ones where luck has its part.
 
 Policies on the way, averaged over the latest generations, are judged on the same held-out synthetic
 tasks, and the best of those is returned. The range of its inputs and the guard's budget are
@@ -43,8 +43,8 @@ FIRST_STEP = 0.25
 """Of evolution, in weights whose inputs are of order one."""
 CHECK_EVERY = 10
 """Generations between two looks at the held-out tasks; policies are averaged over as many."""
-MOST_APART = 0.2
-"""How far a candidate's share on a task counts at most from the average of all candidates."""
+LEAST_APART = 0.02
+"""Added to the deviation of shares on a task: candidates that are all alike there say nothing."""
 MARGIN = 1.5
 """The guard's budget beside the most that held-out runs have spent, but for the worst 1 %."""
 MIN_WIDTH, MIN_BUDGET = 0.5, 0.1
@@ -78,10 +78,10 @@ class MeleeTraining:
     family: str | Family = "both"
     policy: str | None = None
     hidden: int = 24
-    n_generations: int = 80
-    n_tasks: int = 80
+    n_generations: int = 50
+    n_tasks: int = 100
     n_candidates: int = 16
-    n_validation: int = 300
+    n_validation: int = 600
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -260,7 +260,8 @@ def fitness(found: Floats) -> Floats:
     array([False,  True])
     """
     apart = found - found.mean(axis=1, keepdims=True)
-    return np.asarray(np.clip(apart, -MOST_APART, MOST_APART).mean(axis=0))
+    usual = apart.std(axis=1, keepdims=True) + LEAST_APART
+    return np.asarray((apart / usual).mean(axis=0))
 
 
 def validation_share(training: MeleeTraining, policy: Policy, apply: Mapper = here) -> float:
