@@ -27,41 +27,38 @@ from melee.benchmark.store import Store
 
 DOCS = Path(__file__).parent.parent / "docs"
 RESULTS = Path(__file__).parent / "results"
-RIDGE, NOISE, OWN = (
-    ":learner=ridge",
-    ":learner=adaptive",
-    ":learner=adaptive:hidden=32:ridge=0.2:exact=500:rescale=true",
-)
-LEARNERS = ("", RIDGE, NOISE)
+RIDGE, NOISE = ":learner=ridge", ":learner=adaptive"
+OWN = ":learner=adaptive:hidden=32:ridge=0.2:exact=500:rescale=true"
+"""A ridge; the learner that knows its noise; that with hidden units and scaling as `melee` has."""
 FAMILIES = {
     "linucb": [
-        *grid("linucb", alpha=(0.1, 0.2, 0.5, 1.0, 2.0)),
-        *grid("linucb:ridge=10", alpha=(0.5, 1.0)),
-        *grid("linucb" + NOISE, alpha=(0.5, 1.0, 1.5, 2.0)),
-        *grid("linucb" + OWN, alpha=(0.5, 1.0)),
+        *grid("linucb", alpha=(0.1, 0.2, 0.5)),
+        "linucb:ridge=10:alpha=0.5",
+        *grid("linucb" + NOISE, alpha=(1.0, 1.5)),
+        *grid("linucb" + OWN, alpha=(0.6, 1.0, 1.5)),
     ],
-    "thompson": [
-        *grid("thompson", scale=(0.05, 0.1, 0.2)),
-        *grid("thompson" + NOISE, scale=(0.3, 0.6, 1.0)),
-    ],
+    "thompson": ["thompson:scale=0.1", f"thompson{NOISE}:scale=0.6"],
     "gated-ucb": [
-        *grid("gated-ucb", scale=(0.6, 1.2), power=(2.0, 4.0)),
-        *grid("gated-ucb" + NOISE, scale=(2.0,), power=(0.5, 1.0)),
+        "gated-ucb",
+        *grid("gated-ucb" + OWN, scale=(2.0,), power=(0.5, 1.0)),
     ],
-    "epsilon-greedy": grid("epsilon-greedy", LEARNERS, epsilon=(0.02, 0.05, 0.1)),
-    "epsilon-decreasing": grid("epsilon-decreasing", LEARNERS, epsilon=(1.0, 10.0)),
+    "epsilon-greedy": grid("epsilon-greedy", ("", RIDGE, NOISE, OWN), epsilon=(0.02, 0.05)),
+    "epsilon-decreasing": grid("epsilon-decreasing", (RIDGE, OWN), epsilon=(1.0,)),
     "squarecb": [
-        *grid("squarecb", ("", RIDGE), gamma=(10.0, 100.0)),
-        *grid("squarecb" + NOISE, gamma=(1.0, 3.0, 10.0)),
+        *grid("squarecb" + RIDGE, gamma=(10.0, 100.0)),
+        *grid("squarecb" + OWN, gamma=(1.0, 3.0)),
     ],
     "regcb-opt": [
-        *grid("regcb-opt", mellowness=(0.001, 0.01, 0.1)),
-        *grid("regcb-opt" + NOISE, mellowness=(0.03, 0.1, 0.3)),
+        "regcb-opt:mellowness=0.01",
+        *grid("regcb-opt" + OWN, mellowness=(0.03, 0.1)),
     ],
-    "softmax": grid("softmax", LEARNERS, temperature=(0.01, 0.05)),
-    "tau-first": grid("tau-first", LEARNERS, tau=(0.05,)),
+    "regcb-elim": ["regcb-elim:mellowness=0.001"],
+    "softmax": grid("softmax", (RIDGE, OWN), temperature=(0.01, 0.05)),
+    "tau-first": grid("tau-first", (RIDGE, OWN), tau=(0.05,)),
     "cover-nu": grid("cover-nu:policies=4", ("", RIDGE), psi=(0.1,)),
-    "bagging": grid("bagging:greedify=true:bags=4", ("", RIDGE)),
+    "bagging": [f"bagging:greedify=true:bags=4{RIDGE}"],
+    "eg-epsilon-greedy": [f"eg-epsilon-greedy{RIDGE}"],
+    "banditron": ["banditron"],
     "uniform": ["uniform"],
 }
 """Every family, and the settings among which hindsight may choose."""

@@ -129,7 +129,7 @@ def test_what_nothing_is_known_of_is_expected_to_earn_the_prior_mean(name):
         assert predict(learner, x, 1) == pytest.approx(learner.now[PRIOR], abs=1e-12)
         assert spread_guess(learner, x, 1) == pytest.approx(spread(learner, x, 1), rel=1e-12)
         observe(learner, x, 0, target, weight)
-    assert learner.now[PRIOR] == pytest.approx(np.mean([r[2] for r in rounds(50)]))
+    assert learner.now[PRIOR] == pytest.approx(np.mean([r[2] for r in rounds(50)]), abs=1e-3)
 
 
 @pytest.mark.parametrize("power", [-300, -40, -1, 3, 40])

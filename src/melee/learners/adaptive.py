@@ -17,9 +17,9 @@ the others 0, so the first rewards, before much is known, average 1/K, and none 
 are neither the least nor the greatest seen. The bias of the plain member and the prior mean
 depend on both.
 
-All of them pull towards the average reward r̄ rather than 0. For targets r - r̄ one keeps s = A⁻¹Σx
-beside w = A⁻¹Σx·r: the prediction is x·w + r̄·(1 - x·s), exactly the ridge under the r̄ of the
-moment, though nothing is learned again.
+All of them pull towards a prior mean m rather than 0, which is the average reward, or between the
+lowest and that. For targets r - m one keeps s = A⁻¹Σx beside w = A⁻¹Σx·r: the prediction is
+x·w + m·(1 - x·s), exactly the ridge under the m of the moment, though nothing is learned again.
 
 The noise is the root of the mixture's e, and the spread is in units of reward: noise times the
 average of √(x'A⁻¹x). So one width of a confidence bound serves rates of 1 % and clean labels.
@@ -74,10 +74,11 @@ ROUNDS, SUM, SQUARES, LEAST, MOST, AT_LEAST, AT_MOST, FIRST, FIRST_SUM = range(9
 TRUST, BIAS_AVERAGE, BIAS_PLAIN, PULL = 0, 1, 2, 5
 """Places in `how`; three numbers for the bias of the plain member, five for the pull."""
 
-HOW: Floats = np.array([0.2, -2.0, 0.0, 0.0, 0.0, 20.0, 0.0, 0.0, 0.0, 0.0])
-"""How members are mixed where no policy has learned it: trust; the bias of average; that of plain,
-b₀ + b₁·odd + b₂·graded; and the prior mean, low + σ(p₀ + p₁·odd + p₂·graded + p₃·log ρ +
-p₄·log K)·(r̄ - low), which is r̄ with these."""
+HOW: Floats = np.array([0.1, -1.7, 0.4, -0.7, -0.3, 0.2, 4.0, 6.0, -1.0, 0.4])
+"""How members are mixed where no policy says it, rounded from what a training of `melee` found:
+trust; the bias of average; that of plain, b₀ + b₁·odd + b₂·graded; and the prior mean, low + σ(p₀ +
+p₁·odd + p₂·graded + p₃·log ρ + p₄·log K)·(r̄ - low), which is r̄ but where rewards look like those
+of labels."""
 
 
 class Member(NamedTuple):
