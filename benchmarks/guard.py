@@ -1,9 +1,10 @@
 """What the guard of `melee` costs where all is well, and what it saves where it is not.
 
-    python -m benchmarks.guard --suites DIR,DIR [--seeds 3] [--workers 2]
+    python -m benchmarks.guard --suites production,DIR,DIR [--seeds 3] [--workers 2] [--docs]
 
 Prints, for every suite and for tasks made against the policy, the mean reward with the guard and
-without, that of greedy over the same learner, and how often the guard took over.
+without, that of greedy over the same learner, and how often the guard took over; shares in place of
+rewards for the suite `production`. With --docs the table joins the documentation.
 """
 
 import argparse
@@ -11,9 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from benchmarks.pages import put
 from melee.arrays import Floats
 from melee.benchmark.mapping import mapper
 from melee.datasets.suites import load_suite
+from melee.datasets.uses import USES
 from melee.explorers.melee import Melee
 from melee.loop import simulate
 from melee.preparation import prepare
@@ -56,9 +59,19 @@ def played(job: tuple[str, str, int]) -> list[Floats]:
     """Mean reward and shares of fallbacks of every SPEC on one task."""
     suite, name, seed = job
     task = MADE[name](seed) if suite == "made" else load_suite(suite).entry(name).load()
-    prepared = prepare(task, seed=seed, max_rounds=None if suite == "made" else 4000)
+    whole = suite in ("made", "production")
+    prepared = prepare(task, seed=seed, max_rounds=None if whole else 4000)
     runs = [simulate(prepared, spec, seed=seed) for spec in SPECS]
-    return [np.array([run.mean_reward, *run.diagnostics.values()]) for run in runs]
+    values = [run.mean_reward if run.share is None else run.share for run in runs]
+    told = [run.diagnostics.values() for run in runs]
+    return [np.array([value, *rest]) for value, rest in zip(values, told, strict=True)]
+
+
+def playable(suite: str) -> list[str]:
+    """The names of a suite but for what only an agent can play."""
+    if suite != "production":
+        return load_suite(suite).names
+    return [name for name, use in USES.items() if not (use.comes_and_goes or use.delay)]
 
 
 def line(name: str, found: Sequence[list[Floats]]) -> str:
@@ -75,17 +88,22 @@ def main() -> None:
     parser.add_argument("--suites", default="bundled")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--docs", action="store_true")
     given = parser.parse_args()
-    print("| | with the guard | without | greedy | rounds unfamiliar | rounds over budget |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    lines = [
+        "| | with the guard | without | greedy | rounds unfamiliar | rounds over budget |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
     with mapper("local", workers=given.workers) as apply:
         for suite in given.suites.split(","):
-            names = load_suite(suite).names
-            jobs = [(suite, name, seed) for name in names for seed in range(given.seeds)]
-            print(line(suite.rstrip("/").rsplit("/", 1)[-1], apply(played, jobs)), flush=True)
+            jobs = [(suite, name, seed) for name in playable(suite) for seed in range(given.seeds)]
+            lines.append(line(suite.rstrip("/").rsplit("/", 1)[-1], apply(played, jobs)))
         for name in MADE:
             jobs = [("made", name, seed) for seed in range(given.seeds)]
-            print(line(name, apply(played, jobs)), flush=True)
+            lines.append(line(name, apply(played, jobs)))
+    print("\n".join(lines))
+    if given.docs:
+        put("guard", "\n".join(lines), "melee.md")
 
 
 if __name__ == "__main__":

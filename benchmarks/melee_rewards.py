@@ -15,6 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.pages import put
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
 from melee.benchmark.store import Store
@@ -148,6 +149,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--max-rounds", type=int, default=4000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--docs", choices=("paper", "multiclass"), help="its place in the docs")
     parser.add_argument("--families", default="", help="only these, by commas")
     given = parser.parse_args()
     for family in [one for one in FAMILIES if one not in given.families.split(",")]:
@@ -168,6 +170,8 @@ def main() -> None:
     text = "\n".join(lines)
     (given.out / "melee_rewards.md").write_text(text + "\n", encoding="utf-8")
     print(text)
+    if given.docs:
+        put(given.docs, text, "melee.md")
 
 
 if __name__ == "__main__":

@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.melee_rewards import as_listed, grid
+from benchmarks.pages import DOCS, put
 from melee.arrays import Floats
 from melee.atomic import write_atomically
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
 from melee.benchmark.store import Store
 
-DOCS = Path(__file__).parent.parent / "docs"
 RESULTS = Path(__file__).parent / "results"
 RIDGE, NOISE = ":learner=ridge", ":learner=adaptive"
 OWN = ":learner=adaptive:hidden=32:ridge=0.2:exact=500:rescale=true"
@@ -167,10 +167,12 @@ def main() -> None:
     results = load_results(Store.read(given.out))
     n = len(results.complete_datasets())
     lines = [f"{n} uses, seeds {results.seeds}.", "", *table(results, mine)]
-    text = "\n".join([*lines, "", *by_use(results, "melee")]) + "\n"
+    lines += ["", "What `melee` reaches on every use, and the best other family there:", ""]
+    text = "\n".join([*lines, *by_use(results, "melee")]) + "\n"
     write_atomically(given.out / "production_shares.md", text.encode())
     print(text)
     if given.docs:
+        put("production", text, "melee.md")
         draw(results, "melee", DOCS / "figures" / "production-shares.svg")
         kept = {spec: np.round(shares_of(results, spec), 4).tolist() for spec in results.explorers}
         told = {"uses": results.complete_datasets(), "shares": kept}

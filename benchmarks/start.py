@@ -20,8 +20,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pages import put
+
 ROOT = Path(__file__).resolve().parents[1]
-BEGIN, END = "<!-- start: begin -->", "<!-- start: end -->"
 REPEATS = 3
 
 AGENT = """
@@ -157,9 +158,7 @@ def main() -> None:
     (given.out / "start.json").write_text(json.dumps(best, indent=1) + "\n")
     draw(best, given.out / "start.png")
     if given.docs:
-        page = ROOT / "docs/benchmarks.md"
-        before, _, rest = page.read_text().partition(BEGIN)
-        page.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.partition(END)[2]}")
+        put("start", text, "benchmarks.md")
         draw(best, ROOT / "docs/figures/start.svg")
 
 

@@ -65,7 +65,7 @@ def main() -> int:
     if not missed:
         print("✓ every target is met")
     if given.docs:
-        report.publish(text, given.out, ROOT / "docs")
+        report.publish(text, given.out)
     return 0
 
 

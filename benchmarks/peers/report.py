@@ -13,11 +13,11 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 
+from benchmarks.pages import DOCS, put
 from benchmarks.peers.compare import Parts, Result
 from benchmarks.peers.growth import SPECS, Growth
 
 MARKS = {True: "✓", False: "✗", None: ""}
-BEGIN, END = "<!-- begin: written by make bench-peers -->", "<!-- end -->"
 COLORS = ("#0072b2", "#d55e00", "#009e73")
 AXES = {
     "rows": ("rows n", "n_rounds"),
@@ -223,11 +223,7 @@ def save(
     return text
 
 
-def publish(text: str, directory: Path, docs: Path) -> None:
+def publish(text: str, directory: Path) -> None:
     """Put the tables between the marks in docs/benchmarks.md, and the figure beside it."""
-    page = docs / "benchmarks.md"
-    before, _, rest = page.read_text().partition(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.partition(END)[2]}")
-    figures = docs / "figures"
-    figures.mkdir(exist_ok=True)
-    (figures / "growth.svg").write_text((directory / "growth.svg").read_text())
+    put("peers", text, "benchmarks.md")
+    (DOCS / "figures" / "growth.svg").write_text((directory / "growth.svg").read_text())
