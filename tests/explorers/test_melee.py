@@ -215,26 +215,41 @@ def only(rule, which):
     return rule._replace(bold=weights, careful=weights)
 
 
-def test_the_bold_rule_starts_as_that_of_gated_ucb_where_noise_is_that_of_labels():
+USUAL = {
+    "one": 1.0, "best": np.log(0.6) / 2, "noise": np.log(0.4) / 2, "rounds": np.log(3000) / 8,
+    "actions": np.log(10) / 3, "average": 0.0, "gap": 0.0, "spread": 0.0, "plays": 0.0,
+}  # fmt: skip
+"""Inputs of a task like many, with ten actions, after 3,000 rounds."""
+
+
+def size_of(which, **values):
+    """The size by one of the starting rules."""
+    return np.exp(sizes(only(Policy.rule(), which), inputs_with(**USUAL | values)))
+
+
+def test_the_bold_rule_starts_by_fading_as_that_of_gated_ucb():
     best = np.linspace(0, 0.95, 50)
-    features = inputs_with(best=np.log(1.02 - best) / 2, noise=np.log(0.36) / 2)
-    found = np.exp(sizes(only(Policy.rule(), "bold"), features))
-    assert_allclose(found, 1.2 * (1.02 - best) ** 4)
-    assert_allclose(found, 1.2 * (1 - best) ** 4, atol=1.2 * (1.02**4 - 1))
+    found = size_of("bold", best=np.log(1.02 - best) / 2)
+    assert_allclose(found / found[0], ((1.02 - best) / 1.02) ** 4)
 
 
-def test_the_careful_rule_starts_as_a_standard_deviation_that_grows_with_the_rounds_of_an_action():
+def test_the_careful_rule_starts_at_a_standard_deviation_for_rewards_of_any_noise():
     noise = np.geomspace(0.01, 1.0, 50)  # in units of the range, as sizes are
-    rounds, k = np.geomspace(10, 20_000, 50), 10
-    sized = {"rounds": np.log(rounds) / 8, "actions": np.log(k) / 3, "noise": np.log(noise) / 2}
-    found = np.exp(sizes(only(Policy.rule(), "careful"), inputs_with(**sized))) / noise
-    assert_allclose(found, np.exp(-1.0) * rounds**0.175 / k ** (1 / 6))
-    assert 0.3 < found[0] < 1.0 < found[-1] < 1.5
+    found = size_of("careful", noise=np.log(noise) / 2) / noise
+    assert_allclose(found, found[0])
+    assert 0.7 < found[0] < 1.4
+
+
+def test_the_careful_rule_starts_by_exploring_more_where_there_are_more_rounds_for_an_action():
+    up, apart = np.linspace(0.0, 1.0, 50), np.diff
+    assert (apart(size_of("careful", rounds=up)) > 0).all()
+    for less in ("actions", "plays", "gap"):
+        assert (apart(size_of("careful", **{less: up})) < 0).all(), less
 
 
 def test_the_gate_opens_to_boldness_where_rewards_can_be_predicted():
     rule = Policy.rule()
-    share = np.geomspace(0.2, 1.0, 50)  # of the variance, unexplained
+    share = np.geomspace(0.1, 1.0, 50)  # of the variance, unexplained
     graded = {"rare": 0.0, "plenty": 0.0, "graded": 1.0}
     usual = {"best": -0.3, "noise": -0.2, "rounds": 0.8, "actions": 0.5}
     features = inputs_with(unexplained=np.log(share), **graded, **usual)

@@ -128,12 +128,15 @@ def draw(rng: np.random.Generator, max_rounds: int) -> Use:
         int(rng.choice(4, p=(0.15, 0.35, 0.35, 0.15)))
     ]
     n_features = int(rng.integers(least, most + 1))
-    n_actions = 2 if rng.random() < 0.15 else round(log_uniform(rng, 2.0, 100.0))
+    fewest, most_actions = ((2.0, 2.0), (2.0, 20.0), (20.0, 100.0))[
+        int(rng.choice(3, p=(0.15, 0.65, 0.2)))
+    ]
+    n_actions = round(log_uniform(rng, fewest, most_actions))
     kinds = ("linear", "tree", "smooth", "mixed", "none")
     contextual = str(rng.choice(kinds, p=(0.3, 0.25, 0.15, 0.25, 0.05)))
     return Use(
         pays=_payment(rng),
-        n_rounds=round(log_uniform(rng, min(max(500, 10 * n_actions), max_rounds), max_rounds)),
+        n_rounds=round(log_uniform(rng, min(max(500, 40 * n_actions), max_rounds), max_rounds)),
         n_actions=n_actions,
         n_features=n_features,
         effect=contextual if n_features else "none",

@@ -39,7 +39,7 @@ from melee.rng import check_seed, generator, stream
 
 HELD_OUT = 2**40
 """Seeds from here on are for held-out tasks; training uses smaller ones."""
-FIRST_STEP = 0.25
+FIRST_STEP = 0.2
 """Of evolution, in weights whose inputs are of order one."""
 CHECK_EVERY = 10
 """Generations between two looks at the held-out tasks; policies are averaged over as many."""
@@ -78,10 +78,10 @@ class MeleeTraining:
     family: str | Family = "both"
     policy: str | None = None
     hidden: int = 24
-    n_generations: int = 50
-    n_tasks: int = 100
+    n_generations: int = 30
+    n_tasks: int = 80
     n_candidates: int = 16
-    n_validation: int = 600
+    n_validation: int = 400
     seed: int = 0
 
     def __post_init__(self) -> None:
