@@ -186,10 +186,10 @@ def check_round(one: Round) -> None:
 
 def check_stands_for(number: float) -> float:
     """How many rounds a round stands for, if that can be."""
-    if not 1.0 <= number <= MOST_STOOD_FOR:
+    if not (isinstance(number, Real) and 1.0 <= float(number) <= MOST_STOOD_FOR):
         raise InputError(
-            f"the round stands for {number:g} rounds; expected from 1 to {MOST_STOOD_FOR:,.0f}: "
-            "1 / (1 - the probability that a round like it was dropped)"
+            f"the round stands for {shown(number)} rounds; expected from 1 to "
+            f"{MOST_STOOD_FOR:,.0f}: 1 / (1 - the probability that a round like it was dropped)"
         )
     return number
 
