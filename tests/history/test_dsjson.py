@@ -380,7 +380,7 @@ def test_lines_are_left_out_by_reason_the_most_frequent_first(tmp_path):
         {**DECISION, "p": [0.8166667, 0.1, 0.4]},
         {**DECISION, "_skipLearn": True},
     )
-    with pytest.raises(DataError, match="line 1: the pmf sums to 1.1166667"):
+    with pytest.raises(DataError, match=r"line 1: the pmf sums to 1\.1166667"):
         History.read(file)
     history = History.read(file, strict=False, usable=True)
     assert len(history) == 1

@@ -25,9 +25,9 @@ the log grows. Rewards are taken to lie in [0, 1], and so are means of them: the
 at random, its weight counts it so often: it is multiplied by the round's *size*, how many rounds it
 stands for over how many one stands for on average. Estimates are means over all rounds, then, but
 the evidence is that of the rounds that were kept: a mean is a ratio of two sums over these, whose
-error `ratio_terms` tells. The extra round of an interval is of the size that successes, or failures,
-of the log have: where only failures were dropped, one success more stands for itself alone. Sizes
-are 1 where none was dropped.
+error `ratio_terms` tells. The extra round of an interval is of the size that successes of the log
+have, or failures: where only failures were dropped, one success more stands for itself alone.
+Sizes are 1 where none was dropped.
 
 Of 400 simulated logs for each of 13 worlds (mild and heavy weights, rare and nearly certain
 rewards) with 200 and 2000 rounds, those with an effective sample size of at least 10 had the truth
@@ -173,9 +173,7 @@ def typical_weight(weights: Floats) -> float:
     return float(weights @ weights) / total if total > 0.0 else 0.0
 
 
-def extra_weights(
-    weights: Floats, rewards: Floats, sizes: Floats | float
-) -> tuple[float, float]:
+def extra_weights(weights: Floats, rewards: Floats, sizes: Floats | float) -> tuple[float, float]:
     """The weights of one more failure and of one more success: typical ones, of their usual sizes.
 
     >>> clicks, sizes = np.array([1.0, 0.0, 0.0]), np.array([0.25, 1.375, 1.375])
