@@ -1,5 +1,6 @@
 """The agent: decisions, rewards at any time, batches, actions that come and go, forgetting."""
 
+import dataclasses
 import inspect
 import time
 import warnings
@@ -13,7 +14,7 @@ import melee
 from melee import Agent, InputError
 from melee.agent import knowledge
 from melee.errors import MeleeWarning
-from melee.history import History
+from melee.history import History, Round
 from tests.news import SPECS, News, live
 
 ACTIONS = ["sports", "politics", "science"]
@@ -266,6 +267,23 @@ def test_a_warm_start_from_a_log_is_as_good_as_having_lived_it(tmp_path):
     assert warm.learn_rounds(history) == 0  # known by their ids
     cold = live(agent("melee"), News(seed=7), 150)
     assert live(warm, News(seed=7), 150) > cold + 0.05
+
+
+def test_a_round_that_stands_for_several_is_learned_so_often():
+    rounds = [
+        Round(
+            {"hour": float(i % 7)}, ACTIONS[i % 3], float(i % 4 == 0), 0.5, stands_for=1.0 + i % 3
+        )
+        for i in range(60)
+    ]
+    some, many = agent("linucb"), agent("linucb")
+    named = [dataclasses.replace(one, id=f"r{i}") for i, one in enumerate(rounds)]
+    assert some.learn_rounds(named) == 60
+    assert some.learn_rounds(named) == 0  # known by their ids, however often they were learned
+    assert many.learn_rounds([one for one in rounds for _ in range(int(one.stands_for))]) == 120
+    assert some.pmf({"hour": 3.0}) == many.pmf({"hour": 3.0})
+    with pytest.raises(melee.MeleeError, match=r"stands for 0\.5 rounds; expected from 1 to 1,000"):
+        some.learn_rounds([dataclasses.replace(rounds[0], stands_for=0.5)])
 
 
 def test_a_log_recovers_what_a_crash_lost(tmp_path):

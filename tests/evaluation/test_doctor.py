@@ -12,7 +12,7 @@ from scipy import stats
 from melee.evaluation import Finding, examine
 from melee.evaluation.findings import count_p_value
 from melee.history import History, Round, SkippedRow
-from tests.evaluation.worlds import ACTIONS, clean_log
+from tests.evaluation.worlds import ACTIONS, clean_log, without_most_failures
 
 
 def faults(history):
@@ -73,6 +73,14 @@ def with_problems(n):
     return history
 
 
+def with_other_rows():
+    history = clean_log()
+    unread = [SkippedRow(7 + i, f"the reward is {i}x; expected a number") for i in range(2)]
+    others = [SkippedRow(20 + i, "a checkpoint", is_sound=True) for i in range(50)]
+    history.problems = unread + others
+    return history
+
+
 def repeated(history, *, keep_id):
     rounds = []
     for i, one in enumerate(history):
@@ -103,6 +111,24 @@ BESIDES = {"few rounds": {"support"}}
 FAULTS = {
     "one unreadable row": (with_problems(1), "warning", "rows", "1 of 601 rows"),
     "many unreadable rows": (with_problems(50), "error", "rows", "50 of 650 rows .* row 7 the fi"),
+    "rows without a round": (
+        with_other_rows(),
+        "warning",
+        "rows",
+        "50 of 652 rows hold no round, row 20 the first: a checkpoint",
+    ),
+    "the same fault twice": (
+        with_other_rows(),
+        "warning",
+        "rows",
+        "2 of 652 rows could not be read, row 7 the first: the reward is 0x",
+    ),
+    "rounds that stand for less than one": (
+        replaced(clean_log(), stands_for=lambda i, one: [0.5, np.nan][i % 2] if i > 597 else 1.0),
+        "error",
+        "dropped rounds",
+        "2 rounds stand for a number of rounds that cannot be, round 598 the first",
+    ),
     "few rounds": (clean_log(12)[:12], "error", "size", "12 rounds"),
     "missing rewards": (
         replaced(clean_log(), reward=lambda i, one: np.nan if i in (4, 9) else one.reward),
@@ -315,6 +341,30 @@ def test_a_planted_fault_is_found_by_its_check_and_no_other(name):
 def test_at_most_1_of_50_clean_logs_raises_an_alarm(with_pmf):
     alarms = [faults(clean_log(500, seed, with_pmf=with_pmf)) for seed in range(100, 150)]
     assert sum(map(bool, alarms)) <= 1, [one for one in alarms if one]
+
+
+@pytest.mark.parametrize("with_pmf", [True, False])
+def test_at_most_1_of_30_logs_without_most_failures_raises_an_alarm(with_pmf):
+    logs = (clean_log(1500, seed, with_pmf=with_pmf) for seed in range(100, 130))
+    alarms = [faults(without_most_failures(one, seed=i)) for i, one in enumerate(logs)]
+    assert sum(map(bool, alarms)) <= 1, [one for one in alarms if one]
+
+
+def test_dropped_rounds_that_do_not_say_so_look_like_wrong_probabilities():
+    log = without_most_failures(clean_log(3000))
+    assert not faults(log)
+    said = next(one.found for one in examine(log) if one.check == "size")
+    assert said == f"{len(log):,} rounds, which stand for {log.stands_for.sum():,.0f}"
+    unaware = replaced(log, stands_for=lambda i, one: 1.0)
+    assert "calibration" in {one.check for one in faults(unaware)}
+
+
+def test_the_halves_of_a_log_are_compared_by_the_rounds_they_stand_for():
+    log = clean_log(2000)
+    part = History([*log[:1000], *without_most_failures(log[1000:])])
+    assert not faults(part)
+    unaware = replaced(part, stands_for=lambda i, one: 1.0)
+    assert "drift of rewards" in {one.check for one in faults(unaware)}
 
 
 def test_a_clean_log_passes_every_check_by_name():

@@ -47,12 +47,79 @@ def naive_doubly_robust(target, logging, actions, rewards, q):
     return naive_direct(target, q) + total / len(actions)
 
 
+def repeated(times, *arrays):
+    """Arrays with every row as often as the round stands for."""
+    return [np.repeat(one, times, axis=0) for one in arrays]
+
+
 def drawn(n_rounds, seed, n_actions=4):
     rng = np.random.default_rng(seed)
     target, logging = rng.dirichlet(np.ones(n_actions), (2, n_rounds))
     logging = 0.5 * logging + 0.5 / n_actions
     actions = rng.integers(n_actions, size=n_rounds)
     return target, logging, actions, rng.random(n_rounds), rng.random((n_rounds, n_actions))
+
+
+@pytest.mark.parametrize(("n_rounds", "seed"), [(1, 0), (2, 1), (30, 2), (500, 3)])
+def test_a_round_that_stands_for_several_counts_as_if_it_were_there_so_often(n_rounds, seed):
+    target, logging, actions, rewards, q = drawn(n_rounds, seed)
+    times = np.random.default_rng(seed).integers(1, 12, size=n_rounds)
+    sizes, rows = times / times.mean(), np.arange(n_rounds)
+    weights = sizes * target[rows, actions] / logging[rows, actions]
+    predicted = estimates.ratio_terms(sizes * (target * q).sum(axis=1), sizes)
+    of_chosen = q[rows, actions]
+    found = [
+        estimates.ips(weights, rewards, sizes=sizes),
+        estimates.snips(weights, rewards, sizes=sizes),
+        estimates.direct(predicted),
+        estimates.doubly_robust(weights, rewards, of_chosen, predicted, sizes=sizes),
+    ]
+    target, logging, actions, rewards, q = repeated(times, target, logging, actions, rewards, q)
+    expected = [
+        naive_ips(target, logging, actions, rewards),
+        naive_snips(target, logging, actions, rewards),
+        naive_direct(target, q),
+        naive_doubly_robust(target, logging, actions, rewards, q),
+    ]
+    assert_allclose([one.value for one in found], expected, rtol=1e-9)
+
+
+def test_sizes_of_1_change_nothing():
+    target, logging, actions, rewards, q = drawn(200, 0)
+    rows = np.arange(200)
+    weights, predicted = (target / logging)[rows, actions], (target * q).sum(axis=1)
+    of_chosen, ones = q[rows, actions], np.ones(200)
+    assert estimates.ips(weights, rewards, sizes=ones) == estimates.ips(weights, rewards)
+    assert estimates.snips(weights, rewards, sizes=ones) == estimates.snips(weights, rewards)
+    plain = estimates.doubly_robust(weights, rewards, of_chosen, predicted)
+    terms = estimates.ratio_terms(ones * predicted, ones)
+    assert estimates.doubly_robust(weights, rewards, of_chosen, terms, sizes=ones) == plain
+
+
+def dropped(weights, rewards, share, rng):
+    """What is left of a log after a share of its failures was dropped; sizes come last."""
+    kept = (rewards > 0.0) | (rng.random(len(rewards)) >= share)
+    times = np.where(rewards[kept] > 0.0, 1.0, 1.0 / (1.0 - share))
+    sizes = times / times.mean()
+    return sizes * weights[kept], rewards[kept], sizes
+
+
+@pytest.mark.parametrize("name", ["mild", "rare rewards"])
+def test_intervals_hold_the_truth_of_a_log_whose_failures_were_mostly_dropped(name):
+    world, rng = WORLDS[name], np.random.default_rng(0)
+    hits, widths = np.zeros(2), np.zeros((2, 2))
+    for seed in range(300):
+        kinds, actions, rewards = world.draw(2000, seed)
+        weights = world.weights(kinds, actions)
+        w, r, sizes = dropped(weights, rewards, 0.9, rng)
+        for i, estimator in enumerate((estimates.ips, estimates.snips)):
+            whole, part = estimator(weights, rewards), estimator(w, r, 0.95, sizes)
+            hits[i] += part.low <= world.truth <= part.high
+            widths[i] += whole.high - whole.low, part.high - part.low
+    assert (hits >= 0.91 * 300).all(), hits
+    # Where only failures were dropped and these are most rounds, hardly anything was lost.
+    if name == "rare rewards":
+        assert (widths[:, 1] < 1.15 * widths[:, 0]).all(), widths
 
 
 @pytest.mark.parametrize(("n_rounds", "seed"), [(1, 0), (2, 1), (30, 2), (500, 3)])

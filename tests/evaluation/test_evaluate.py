@@ -13,7 +13,15 @@ from melee.evaluation import Estimate, Evaluation, compare, evaluate
 from melee.evaluation.log import Log
 from melee.evaluation.off_policy import choices
 from melee.history import History, Round
-from tests.evaluation.worlds import ACTIONS, DEVICES, World, clean_log, greedy, worlds
+from tests.evaluation.worlds import (
+    ACTIONS,
+    DEVICES,
+    World,
+    clean_log,
+    greedy,
+    without_most_failures,
+    worlds,
+)
 
 BEST = dict(zip(DEVICES, ACTIONS, strict=False))
 
@@ -71,6 +79,59 @@ def policy_of(world):
     labels = [f"a{i}" for i in range(world.means.shape[1])]
     rows = [dict(zip(labels, row.tolist(), strict=True)) for row in world.target]
     return lambda context: rows[int(context["kind"][1:])]
+
+
+def test_a_log_without_most_of_its_failures_says_what_the_whole_log_says():
+    whole = changed(
+        clean_log(6000), reward=lambda one: float(one.reward > 0.0 and one.id[-1] in "01")
+    )
+    part = without_most_failures(whole)
+    assert len(part) < 0.3 * len(whole)
+    expected, found = evaluate(whole, best), evaluate(part, best)
+    for name, one in found.estimates.items():
+        assert abs(one.value - expected.estimates[name].value) < 0.02, name
+        if name != "dm":
+            assert one.low < expected.estimates[name].value < one.high
+    assert abs(found.logged.value - whole.rewards.mean()) < 0.01
+    unaware = changed(part, stands_for=1.0)
+    assert unaware.rewards.mean() > 3 * whole.rewards.mean()
+    with pytest.raises(InputError, match=r"average 1\.\d+; expected 1, within chance"):
+        evaluate(unaware, best)
+
+
+def test_a_round_that_stands_for_three_counts_as_three():
+    rng = np.random.default_rng(0)
+    times = rng.integers(1, 4, size=500).tolist()
+    rounds = list(clean_log(500))
+    pairs = list(zip(rounds, times, strict=True))
+    some = History(dataclasses.replace(one, stands_for=n) for one, n in pairs)
+    many = History(one for one, n in pairs for _ in range(n))
+    found = evaluate(some, best, estimators=("ips", "snips"))
+    expected = evaluate(many, best, estimators=("ips", "snips"))
+    for name in ("ips", "snips"):
+        assert_allclose(found.estimates[name].value, expected.estimates[name].value)
+        # It is the same number by less evidence.
+        assert found.estimates[name].high > expected.estimates[name].high
+    assert_allclose(found.logged.value, expected.logged.value)
+    assert found.effective_sample_size < expected.effective_sample_size
+
+
+def test_rounds_that_stand_for_nothing_that_can_be_are_refused():
+    log = changed(clean_log(50), stands_for=lambda one: 0.5 if one.id == "r7" else 1.0)
+    with pytest.raises(InputError, match=r"1 of 50 rounds stand for .* round 7 the first .0.5."):
+        evaluate(log, best)
+
+
+def test_an_explorer_learns_a_round_as_often_as_it_stands_for_others(monkeypatch):
+    module = import_module("melee.evaluation.off_policy")
+    agent: Any = StubAgent(ACTIONS)
+    learned = []
+    agent.learn = lambda *record: learned.append(record[1])
+    monkeypatch.setattr(module, "_fresh_agent", lambda log, spec, seed: agent)
+    log = changed(clean_log(30), stands_for=lambda one: 4.0 if one.id == "r0" else 1.5)
+    choices(Log(log), "stub", 0)
+    assert learned[:5] == [log[0].action] * 4 + [log[1].action]
+    assert len(learned) == int(log.stands_for.sum())
 
 
 def test_the_estimates_are_near_the_truth_and_the_log_is_described():

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from melee.cli import app
 from melee.cli.base import out as console
 from melee.errors import DataError, InputError
-from tests.evaluation.worlds import clean_log
+from tests.evaluation.worlds import clean_log, without_most_failures
 
 runner = CliRunner()
 EXPLORER = "epsilon-greedy:epsilon=0.05"
@@ -95,7 +95,7 @@ def test_logs_and_options_that_cannot_be_used_are_refused(log, bad_log, tmp_path
     assert "--format is xml; expected table or json" in error("doctor", log, "--format", "xml")
     assert "--format is xml" in error("evaluate", log, "--format", "xml")
     assert "no such file" in error("doctor", str(tmp_path / "none.jsonl"))
-    assert "line 51: not JSON" in error("evaluate", bad_log)
+    assert "line 51: not JSON" in error("evaluate", bad_log, "--strict")
     for given in ("1", "2,1", "0,1,2", "a,b", "0,inf"):
         for command in ("doctor", "evaluate"):
             said = error(command, log, "--reward-range", given)
@@ -104,6 +104,36 @@ def test_logs_and_options_that_cannot_be_used_are_refused(log, bad_log, tmp_path
     assert "did you mean 'linucb'" in error("evaluate", log, "--explorers", "linucp")
     assert "--explorers names none" in error("evaluate", log, "--explorers", " , ")
     assert "confidence is 95.0" in error("evaluate", log, "--confidence", "95")
+
+
+@pytest.fixture
+def decisions(tmp_path):
+    """A dsjson log with lines that hold no round, and with two bad ones."""
+    path = tmp_path / "log.dsjson"
+    without_most_failures(clean_log(500)).write(path)
+    lines = path.read_text().splitlines()
+    lines[3:3] = [json.dumps({**json.loads(lines[3]), "_skipLearn": True})] * 3
+    lines.append(json.dumps({"RewardValue": 1.0, "EventId": "e9"}))
+    lines += [json.dumps({**json.loads(lines[0]), "pdrop": wrong}) for wrong in (1, 2)]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path), len(lines)
+
+
+def test_the_commands_say_how_many_lines_are_left_out_and_why(decisions):
+    path, n_lines = decisions
+    result = run("evaluate", path, "--explorers", EXPLORER, "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    assert f"3 of {n_lines:,} rows are left out, row 4 the first: a decision that" in result.stderr
+    assert f"2 of {n_lines:,} rows are left out, row {n_lines - 1} the fir" in result.stderr
+    assert f"1 of {n_lines:,} rows are left out, row {n_lines - 2} the fir" in result.stderr
+    logged = json.loads(result.stdout)[0]
+    assert abs(logged["ips"] - clean_log(500).rewards.mean()) < 0.1
+    found = json.loads(run("doctor", path, "--format", "json").stdout)
+    rows = [one["found"] for one in found if one["check"] == "rows"]
+    assert len(rows) == 3
+    assert f"3 of {n_lines:,} rows hold no round, row 4 the first" in rows[0]
+    strict = run("evaluate", path, "--explorers", EXPLORER, "--strict")
+    assert f"line {n_lines - 1}: pdrop is 1" in str(strict.exception)
 
 
 def test_a_log_that_cannot_evaluate_anything_is_refused_with_its_reason(tmp_path):

@@ -46,6 +46,18 @@ def test_cross_fitting_agrees_with_a_regression_per_prediction(n, d, k):
     assert_allclose(cross_fitted(X, actions, rewards, k, fold), expected, atol=1e-10)
 
 
+def test_a_round_that_counts_several_times_is_as_good_as_so_many_rounds():
+    X, actions, rewards = drawn(40, 3, 2, seed=0)
+    fold = np.arange(40) % 5
+    times = np.random.default_rng(1).integers(1, 5, size=40)
+    found = cross_fitted(X, actions, rewards, 2, fold, times.astype(float))
+    X, actions, rewards, fold = (
+        np.repeat(one, times, axis=0) for one in (X, actions, rewards, fold)
+    )
+    expected = naive_cross_fitted(X, actions, rewards, 2, fold)
+    assert_allclose(np.repeat(found, times, axis=0), expected, atol=1e-10)
+
+
 def test_no_round_helps_to_predict_itself():
     X, actions, rewards = drawn(50, 3, 2, seed=0)
     fold = np.arange(50) % 5

@@ -1,5 +1,6 @@
 """Worlds of a few kinds of contexts, in which the truth about a policy is a sum."""
 
+import dataclasses
 import functools
 from dataclasses import dataclass
 
@@ -110,4 +111,14 @@ def _clean_rounds(n_rounds, seed, with_pmf):
             pmf=dict(zip(ACTIONS, p[i].tolist(), strict=True)) if with_pmf else None,
         )
         for i in range(n_rounds)
+    )
+
+
+def without_most_failures(history, share=0.9, seed=0):
+    """The log after a share of the rounds without reward was dropped; the others stand for them."""
+    rng = np.random.default_rng(seed)
+    kept = (one for one in history if one.reward > 0.0 or rng.random() >= share)
+    return History(
+        one if one.reward > 0.0 else dataclasses.replace(one, stands_for=1.0 / (1.0 - share))
+        for one in kept
     )

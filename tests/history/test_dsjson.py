@@ -1,6 +1,7 @@
 """dsjson: VowpalWabbit reads what we write, and we read what others write."""
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ def many_rounds(n_rounds):
             time=1.7e9 + float(rng.random()),
             explorer="linucb",
             version="3",
+            stands_for=10.0 if i % 5 == 4 else 1.0,
         )
     return history
 
@@ -136,7 +138,7 @@ def test_vowpal_wabbit_counts_the_rounds_and_learns_from_them(tmp_path):
     assert History.read(tmp_path / "log.dsjson") == history
     options = f"--cb_explore_adf --dsjson -d {tmp_path / 'log.dsjson'} --quiet --strict_parse"
     vw = vowpalwabbit.Workspace(options)
-    assert vw.get_weighted_examples() == 200
+    assert vw.get_weighted_examples() == pytest.approx(history.stands_for.sum(), rel=1e-5)
     # VowpalWabbit's loss is the mean of cost / probability over the rounds it would have played
     # alike, so it is not 0 unless labels were understood.
     assert vw.get_sum_loss() < 0
@@ -234,7 +236,11 @@ def test_any_of_three_fields_tells_the_action(tmp_path, told):
         ({"p": [0.8166667, 0.1, 0.1]}, "the pmf sums to 1.0166667"),
         ({"c": {"x": 1}}, "it has no actions in c._multi"),
         ({"c": {**DECISION["c"], "GUser.id": 1}}, "two features of the name 'GUser.id'"),
-        ({"_label_cost": None}, "the reward is missing"),
+        ({"_label_cost": "free"}, "the reward is 'free'"),
+        ({"pdrop": 1}, "pdrop is 1; expected the probability with which lines like this one"),
+        ({"pdrop": -0.5}, "pdrop is -0.5; expected"),
+        ({"pdrop": "0.5"}, "pdrop is '0.5'; expected"),
+        ({"pdrop": 0.9999999999}, "the round stands for .* rounds; expected from 1 to 1,000,000"),
         ({"Timestamp": "noon"}, "the time is 'noon'; expected a number"),
         ({"Timestamp": "2021-13-04T16:31:29Z"}, "the time is '2021-13-04T16:31:29Z'"),
         ({"_melee": 3}, "_melee is 3; expected an object"),
@@ -255,6 +261,137 @@ def test_costs_of_any_size_are_read_as_they_are(tmp_path):
     endless = file_of(tmp_path, DECISION, {**DECISION, "_label_cost": 1e300})
     with pytest.raises(DataError, match=r"line 2: the reward is -1e.300; expected a finite number"):
         History.read(endless)
+
+
+def test_a_line_stands_for_those_that_were_dropped(tmp_path):
+    file = file_of(
+        tmp_path,
+        *({**DECISION, "pdrop": pdrop} for pdrop in (0, 0.5, 0.9, 0.999, None)),
+        {key: value for key, value in DECISION.items() if key != "pdrop"},
+    )
+    assert History.read(file).stands_for.tolist() == [1.0, 2.0, 10.0, 1000.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("stands_for", [1.0, 1.25, 3.0, 10.0, 1000.0])
+def test_a_round_says_to_vowpal_wabbit_what_was_dropped(stands_for):
+    decision = json.loads(line_of(Round({}, "a", 1.0, 0.5, stands_for=stands_for), ["a", "b"]))
+    assert 1.0 / (1.0 - decision.get("pdrop", 0.0)) == pytest.approx(stands_for, rel=1e-9)
+    assert ("pdrop" in decision) == (stands_for > 1.0)
+    assert "_melee" not in decision
+
+
+LABEL = ("_label_cost", "_label_probability", "_label_Action", "_labelIndex")
+UNLABELLED = {key: value for key, value in DECISION.items() if key not in LABEL}
+SHARED = DECISION["c"]
+OUTCOME = {"_label_cost": -1.0, "_id": "top", "_a": [1, 0], "_p": [0.5, 0.5]}
+IN_SLOTS = [{"_slot_id": 0, "x": 1.0}, {"_slot_id": 1, "x": 1.0}]
+WITHOUT_A_ROUND: dict[str, tuple[dict[str, Any], str]] = {
+    "a late reward": (
+        {"RewardValue": 1.0, "EnqueuedTimeUtc": "2021-02-04T16:31:29.2Z", "EventId": "e7"},
+        r"a reward that found no decision \(RewardValue\)",
+    ),
+    "a late reward with its observations": (
+        {
+            "Timestamp": "2021-02-04T16:31:29.2Z",
+            "RewardValue": 1.0,
+            "EventId": "e7",
+            "Observations": [{"v": 1.0, "EventId": "e7", "ActionId": None}],
+        },
+        "a reward that found no decision",
+    ),
+    "a checkpoint": ({"checkpoint_time": "2021-02-04T16:31:29.2Z"}, "a checkpoint"),
+    "not to be learned from": ({**DECISION, "_skipLearn": True}, r"not to be .* \(_skipLearn\)"),
+    "not to be learned from, without a label": (
+        {**UNLABELLED, "_skipLearn": True},
+        r"not to be learned from \(_skipLearn\)",
+    ),
+    "never shown": ({**DECISION, "_deferred": True}, r"not to be learned from \(_deferred\)"),
+    "without a label": (UNLABELLED, r"without a label \(_label_cost\)"),
+    "with a null for a label": ({**DECISION, "_label_cost": None}, "without a label"),
+    "of several slots": (
+        {"c": {**SHARED, "_slots": [{"_id": "top"}]}, "_outcomes": [OUTCOME], "pdrop": 0.9},
+        "of several slots at once",
+    ),
+    "of several slots, without a label": (
+        {"c": {"x": 1.0, "_multi": IN_SLOTS, "_slots": [{}, {}]}},
+        "of several slots at once",
+    ),
+    "of a number": (
+        {"_label_ca": {"action": 4.1, "cost": 0.2, "pdf_value": 0.05}, "c": {"x": 1}},
+        "of a number instead of an action",
+    ),
+    "of a number, by its density": (
+        {"pdf": [{"left": 0.0, "right": 9.0, "pdf_value": 0.1}], "c": {"x": 1}},
+        "of a number instead of an action",
+    ),
+    "with labels of its actions": (
+        {**DECISION, "c": {**SHARED, "_multi": [{"_label": "0:1:0.5"}, {}, {}]}},
+        "whose actions have labels of their own",
+    ),
+    "with feedback": (
+        {**DECISION, "o": [{"v": {"v=click": 1}, "_definitely_bad": False}]},
+        "with feedback in place of a cost",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_A_ROUND)
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_line_that_holds_no_round_is_left_out_with_its_reason(tmp_path, name, strict):
+    line, reason = WITHOUT_A_ROUND[name]
+    history = History.read(file_of(tmp_path, DECISION, line, DECISION), strict=strict)
+    assert len(history) == 2
+    (skipped,) = history.problems
+    assert skipped.row == 2
+    assert skipped.is_sound
+    assert re.search(reason, skipped.sentence)
+
+
+def test_what_vowpal_wabbit_ignores_does_not_cost_a_round(tmp_path):
+    ignored = {
+        "_skipLearn": False,
+        "_original_label_cost": -1,
+        "_ba": [1],
+        "o": [{"v": 1.0, "EventId": "91f71c8", "ActionTaken": False}],
+        "RewardValue": None,
+    }
+    assert History.read(file_of(tmp_path, {**DECISION, **ignored})) == History.read(
+        file_of(tmp_path, DECISION)
+    )
+
+
+def test_where_actions_count_from_0_the_label_tells(tmp_path):
+    (one,) = History.read(file_of(tmp_path, {**DECISION, "a": [0, 1, 2]}))
+    assert one.action == 2
+    assert one.pmf is None
+    unlabelled = {key: value for key, value in DECISION.items() if key not in LABEL[2:]}
+    with pytest.raises(DataError, match=r"the action is told by a: \[0, 1, 2\]"):
+        History.read(file_of(tmp_path, {**unlabelled, "a": [0, 1, 2]}))
+
+
+def test_lines_are_left_out_by_reason_the_most_frequent_first(tmp_path):
+    file = file_of(
+        tmp_path,
+        {**DECISION, "p": [0.8166667, 0.1, 0.2]},
+        {**DECISION, "_skipLearn": True},
+        {**DECISION, "p": [0.8166667, 0.1, 0.3]},
+        DECISION,
+        {"checkpoint_time": 1},
+        {**DECISION, "p": [0.8166667, 0.1, 0.4]},
+        {**DECISION, "_skipLearn": True},
+    )
+    with pytest.raises(DataError, match=r"line 1: the pmf sums to 1\.1166667"):
+        History.read(file)
+    history = History.read(file, strict=False, usable=True)
+    assert len(history) == 1
+    assert [(n_rows, first.row, first.is_sound) for n_rows, first in history.left_out] == [
+        (3, 1, False),
+        (2, 2, True),
+        (1, 5, True),
+    ]
+    kept = History.read(file, strict=False)  # for a doctor to see
+    assert len(kept) == 4
+    assert len(kept.problems) == 3
 
 
 @pytest.mark.parametrize(

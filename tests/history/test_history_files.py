@@ -38,6 +38,7 @@ contexts = st.dictionaries(texts, values, max_size=5) | st.lists(
 scalars = texts | st.integers() | st.booleans() | st.none() | st.floats(-10, 10)
 labels = scalars | st.tuples(scalars, scalars) | st.just(()) | st.tuples(st.tuples(scalars))
 optional_texts = st.none() | texts
+counts = st.just(1.0) | st.integers(1, 1000).map(float) | st.floats(1.0, 1e6)
 times = st.none() | st.floats(0, 2**31) | st.floats(-1e15, 1e15)
 
 
@@ -61,6 +62,7 @@ def rounds(draw):
         pmf=pmf,
         explorer=draw(optional_texts),
         version=draw(optional_texts),
+        stands_for=draw(counts),
     )
 
 
@@ -73,7 +75,7 @@ def exactly(history):
         (
             repr(one.context.tolist() if isinstance(one.context, np.ndarray) else one.context),
             repr([one.action, one.reward, one.probability, one.id, one.time]),
-            repr([one.pmf, one.explorer, one.version]),
+            repr([one.pmf, one.explorer, one.version, one.stands_for]),
         )
         for one in history
     ]
@@ -119,12 +121,15 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
 )
-names = ["id", "time", "context", "action", "probability", "reward", "pmf", "explorer", "version"]
+names = [
+    *("id", "time", "context", "action", "probability", "reward", "pmf", "explorer", "version"),
+    "stands_for",
+]
 decision_names = [
     *("_label_cost", "_label_probability", "_label_Action", "_labelIndex", "Timestamp", "EventId"),
-    *("a", "c", "p", "VWState", "_melee"),
+    *("a", "c", "p", "o", "VWState", "_melee", "pdrop", "_skipLearn", "_outcomes", "RewardValue"),
 ]
-shared = st.dictionaries(st.sampled_from(["context", "_multi", "User"]), json_values)
+shared = st.dictionaries(st.sampled_from(["context", "_multi", "_slots", "User"]), json_values)
 
 
 @settings(max_examples=300, deadline=None)

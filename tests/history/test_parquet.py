@@ -2,6 +2,7 @@
 
 import datetime
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,7 @@ def test_our_table_has_a_column_for_every_field(tmp_path):
         "pmf": None,
         "explorer": None,
         "version": None,
+        "stands_for": None,
     }
     assert History.read(file)[1] == Round({}, None, 0.0, 1.0)
 
@@ -52,11 +54,12 @@ def test_columns_of_others_are_features_and_null_is_missing(tmp_path):
         reward=[True, False],
         probability=pa.array([0.5, 0.25], type=pa.float32()),
         pmf=['[["3", 0.5], ["b", 0.5]]', None],
+        stands_for=[10, None],
     )
     first, second = History.read(file)
     context: Named = {"age": 31.0, "device": "phone", "tags": ("new", "vip")}
-    pmf = {"3": 0.5, "b": 0.5}
-    assert first == Round(context, "3", 1.0, 0.5, id="7", time=noon.timestamp(), pmf=pmf)
+    about: dict[str, Any] = {"id": "7", "time": noon.timestamp(), "stands_for": 10.0}
+    assert first == Round(context, "3", 1.0, 0.5, pmf={"3": 0.5, "b": 0.5}, **about)
     context = {"age": None, "device": "tablet", "tags": ()}
     assert second == Round(context, "b", 0.0, 0.25, id="8")
 

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from melee.errors import DataError, InputError
-from melee.history import History, Round, check_round, read_round
+from melee.history import History, Round, check_round, read_round, repetitions
 
 
 def round_of(**changes):
@@ -40,6 +42,9 @@ def test_a_round_is_read_into_plain_values():
         ({"probability": 1.1}, "the probability is 1.1"),
         ({"time": math.inf}, "the time is inf; expected seconds since the epoch"),
         ({"id": 1.5}, "the id is 1.5; expected a text"),
+        ({"stands_for": 0.5}, "the round stands for 0.5 rounds; expected from 1 to 1,000,000"),
+        ({"stands_for": 1e7}, "the round stands for 10000000.0 rounds"),
+        ({"stands_for": "ten"}, "rounds that the round stands for is 'ten'; expected a number"),
         ({"version": "\ud800"}, "the version is .* expected a text"),
         ({"pmf": [1]}, r"the pmf is \[1\]; expected a dict"),
         ({"pmf": {}}, "the pmf sums to 0; expected 1"),
@@ -54,8 +59,19 @@ def test_what_could_not_have_happened_is_refused_with_a_sentence(changes, senten
         round_of(**changes)
 
 
+@given(st.lists(st.integers(1, 50) | st.floats(1.0, 50.0)))
+def test_repetitions_keep_up_with_what_rounds_stand_for(numbers):
+    times = repetitions(numbers)
+    total = 0.0
+    for i, (number, n) in enumerate(zip(numbers, times, strict=True)):
+        total += number
+        assert math.floor(number) <= n <= math.ceil(number + 1e-6)
+        assert -1e-6 <= total - sum(times[: i + 1]) < 1.0 + 1e-6
+
+
 def test_rounds_are_equal_if_all_their_fields_are():
     assert round_of() == round_of()
+    assert round_of() != round_of(stands_for=2)
     assert round_of() != round_of(id="x")
     assert round_of(context=[1, 2]) == round_of(context=np.array([1.0, 2.0]))
     assert round_of(context=[1, 2]) != round_of(context=[1, 3])

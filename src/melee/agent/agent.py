@@ -42,7 +42,7 @@ from melee.compiled import Program
 from melee.contexts import Context, read_context, read_contexts
 from melee.errors import DataError, InputError, MeleeWarning, shown, whole_number
 from melee.explorers import Explorer, parse
-from melee.history import Log, Round
+from melee.history import Log, Round, check_stands_for, repetitions
 from melee.labels import Label, check_label, label_from_json, label_to_json
 from melee.rng import check_seed
 
@@ -463,7 +463,9 @@ class Agent:
         """Learn full records, such as a history: a warm start from the log of any policy.
 
         A round whose id is known already is left out. They have a log, and are not written to
-        this agent's.
+        this agent's. A round that stands for several, of which the others were dropped from the
+        log, is learned so often: what was dropped was like it, so the agent ends up about where
+        the whole log would have led it, at the whole log's cost, whatever its explorer.
 
         Returns
         -------
@@ -485,12 +487,18 @@ class Agent:
             )
             for one in given
         ]
-        return self._learn_lessons(lessons, [one.id for one in given], write=False)
+        times = repetitions(check_stands_for(one.stands_for) for one in given)
+        return self._learn_lessons(lessons, [one.id for one in given], write=False, times=times)
 
     def _learn_lessons(
-        self, lessons: list[Lesson], ids: Sequence[str | None], *, write: bool
+        self,
+        lessons: list[Lesson],
+        ids: Sequence[str | None],
+        *,
+        write: bool,
+        times: Sequence[int] | None = None,
     ) -> int:
-        """Learn full records, but for those whose id is known."""
+        """Learn full records, each once or so many times, but for those whose id is known."""
         with self._lock:
             for action in dict.fromkeys(one.action for one in lessons):
                 self._knowledge.number(action)
@@ -508,7 +516,9 @@ class Agent:
             names = [ids[i] for i in fresh.values()]
             if write:
                 self._write(chosen, names)
-            self._knowledge.learn(chosen)
+            often = [1 if times is None else times[i] for i in fresh.values()]
+            pairs = zip(chosen, often, strict=True)
+            self._knowledge.learn([one for one, n in pairs for _ in range(n)])
             for name, one in zip(names, chosen, strict=True):
                 if name is not None:
                     self._ids.are_others = True

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from melee.checks import RewardRange
     from melee.errors import MeleeError
     from melee.evaluation import Estimate, Evaluation
+    from melee.history import History
 
 DEFAULT_EXPLORERS = "melee,linucb,epsilon-greedy:epsilon=0.05,uniform"
 
@@ -72,6 +73,7 @@ def evaluate(
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Of the explorers.")] = 0,
     reward_range: RewardRangeOption = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse a log with a bad line.")] = False,
     format: Annotated[str, typer.Option(help="table, csv or json.")] = "table",  # noqa: A002
 ) -> None:
     """Estimate what explorers would have earned, from a log of any policy with probabilities."""
@@ -87,9 +89,9 @@ def evaluate(
     for spec in specs:
         parse(spec)
     declared = _range(reward_range)
-    found = compare(
-        History.read(log), specs, confidence=confidence, seed=seed, reward_range=declared
-    )
+    history = History.read(log, strict=strict, usable=True)
+    _say_left_out(history)
+    found = compare(history, specs, confidence=confidence, seed=seed, reward_range=declared)
     evaluated = [one for one in found.values() if not isinstance(one, Exception)]
     if not evaluated:
         reason = next(iter(found.values()))
@@ -102,6 +104,13 @@ def evaluate(
         print(csv_text(list(_EMPTY), ([line[name] for name in _EMPTY] for line in lines)), end="")
     else:
         _show(rows, confidence)
+
+
+def _say_left_out(history: "History") -> None:
+    """How many rows are left out, and why, by reason; whatever comes next rests on the others."""
+    total = len(history) + len(history.problems)
+    for n_rows, (row, sentence, _) in history.left_out:
+        say(f"{n_rows:,} of {total:,} rows are left out, row {row} the first: {sentence}")
 
 
 def _range(given: str | None) -> "RewardRange":

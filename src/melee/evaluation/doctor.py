@@ -14,9 +14,9 @@ import numpy as np
 from melee.arrays import Floats
 from melee.checks import LARGEST_REWARD, RewardRange, check_reward_range
 from melee.evaluation import context_checks
-from melee.evaluation.estimates import mean_interval, typical_weight
+from melee.evaluation.estimates import mean_interval, ratio_terms, typical_weight
 from melee.evaluation.findings import LEVEL, Fault, Finding, count_p_value, listed
-from melee.evaluation.log import MIN_ROUNDS, SMALLEST, pmf_fault
+from melee.evaluation.log import MIN_ROUNDS, SMALLEST, pmf_fault, right_stands_for
 from melee.evaluation.support import MIN_EFFECTIVE
 from melee.evaluation.tails import normal_tail, poisson_at_least
 from melee.evaluation.units import unit_of
@@ -56,7 +56,9 @@ def examine(history: "History", *, reward_range: RewardRange = None) -> list[Fin
         findings.extend(found or [Finding("ok", name, fine)])
 
     note("rows", _rows(log), "every row could be read")
-    note("size", _size(log), f"{log.n:,} rounds")
+    total = log.stands_for.sum()
+    stand = f", which stand for {total:,.0f}" if total > log.n else ""
+    note("size", _size(log), f"{log.n:,} rounds{stand}")
     if log.n == 0:
         return findings
     for name, (check, fine) in CHECKS.items():
@@ -80,12 +82,16 @@ class _Log:
         self.rounds: list[Round] = list(history)
         self.problems = history.problems
         self.n = len(self.rounds)
+        self.left_out = history.left_out
         self.rewards, self.probabilities = history.rewards, history.probabilities
+        self.right_stands_for = right_stands_for(history.stands_for)
+        self.stands_for = np.where(self.right_stands_for, history.stands_for, 1.0)
         self.right_reward = (self.rewards >= self.range[0]) & (self.rewards <= self.range[1])
         self.right_probability = (self.probabilities >= SMALLEST) & (self.probabilities <= 1.0)
         self.labels = history.actions
         self.wrong_pmfs: dict[int, str] = {}
         self.pmfs: list[tuple[Round, Mapping[object, float]]] = []
+        self.with_pmf: list[int] = []
         for i, one in enumerate(self.rounds):
             if one.pmf is None or not self.right_probability[i]:
                 continue
@@ -94,17 +100,26 @@ class _Log:
                 self.wrong_pmfs[i] = fault
             else:
                 self.pmfs.append((one, one.pmf))
+                self.with_pmf.append(i)
 
 
 def _rows(log: _Log) -> Iterator[Fault]:
-    bad = len(log.problems)
-    if bad:
-        row, sentence = log.problems[0]
-        yield Fault(
-            "error" if bad > 0.01 * (log.n + bad) else "warning",
-            f"{bad:,} of {log.n + bad:,} rows could not be read, row {row} the first: {sentence}",
-            "mend what writes the log; rows that are lost by their content bias every estimate",
-        )
+    total = log.n + len(log.problems)
+    n_bad = sum(not one.is_sound for one in log.problems)
+    for n_rows, (row, sentence, is_sound) in log.left_out:
+        if is_sound:
+            yield Fault(
+                "warning",
+                f"{n_rows:,} of {total:,} rows hold no round, row {row} the first: {sentence}",
+                "no fault if you know why; if it depends on what came of a decision whether it is "
+                "among them, every estimate is biased",
+            )
+        else:
+            yield Fault(
+                "error" if n_bad > 0.01 * total else "warning",
+                f"{n_rows:,} of {total:,} rows could not be read, row {row} the first: {sentence}",
+                "mend what writes the log; rows that are lost by their content bias every estimate",
+            )
 
 
 def _size(log: _Log) -> Iterator[Fault]:
@@ -116,6 +131,18 @@ def _size(log: _Log) -> Iterator[Fault]:
         )
     elif log.n < FEW_ROUNDS:
         yield Fault("warning", f"only {log.n} rounds", "log more before you draw conclusions")
+
+
+def _dropped(log: _Log) -> Iterator[Fault]:
+    wrong = ~log.right_stands_for
+    if wrong.any():
+        yield Fault(
+            "error",
+            f"{wrong.sum():,} rounds stand for a number of rounds that cannot be, round "
+            f"{_first(wrong)} the first",
+            "log 1 / (1 - the probability that a round like it was dropped), or nothing where none "
+            "was",
+        )
 
 
 def _rewards(log: _Log) -> Iterator[Fault]:
@@ -202,8 +229,11 @@ def _calibration(log: _Log) -> Iterator[Fault]:
     if log.pmfs:
         yield from _calibration_by_pmf(log, advice)
         return
-    inverse = 1.0 / given
-    low, high = mean_interval(inverse, 1.0, typical_weight(inverse), 1.0 - LEVEL)
+    sizes = log.stands_for[log.right_probability]
+    sizes = sizes / sizes.mean()
+    inverse = sizes / given
+    terms = ratio_terms(inverse, sizes)
+    low, high = mean_interval(terms, 1.0, typical_weight(inverse), 1.0 - LEVEL)
     n_labels = len(log.labels)
     if low > n_labels:
         yield Fault(
@@ -223,11 +253,18 @@ def _calibration(log: _Log) -> Iterator[Fault]:
 
 
 def _calibration_by_pmf(log: _Log, advice: str) -> Iterator[Fault]:
-    """Count choices by action, and by probability; compare the worst count with chance."""
+    """Count choices by action, and by probability; compare the worst count with chance.
+
+    A round that stands for several is counted so often, and the luck of which ones were dropped
+    adds to that of the choices (Horvitz and Thompson, 1952).
+    """
     index = {label: i for i, label in enumerate(log.labels)}
     label = np.array([index[one] for _, pmf in log.pmfs for one in pmf])
     p = np.array([chance for _, pmf in log.pmfs for chance in pmf.values()])
     chosen = np.array([one == done.action for done, pmf in log.pmfs for one in pmf])
+    lengths = [len(pmf) for _, pmf in log.pmfs]
+    times = np.repeat(log.stands_for[log.with_pmf], lengths)
+    of_choice, of_dropping = times * p * (1.0 - p), times * (times - 1.0) * (chosen - p) ** 2
     edges = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95, 1.0])
     part = np.maximum(np.searchsorted(edges, p), 1)
     names = [f"action {one!r:.40}" for one in log.labels]
@@ -238,12 +275,18 @@ def _calibration_by_pmf(log: _Log, advice: str) -> Iterator[Fault]:
     ]
     worst, n_tests = (1.0, ""), 0
     for group, name in groups:
-        count, expected = int(chosen[group].sum()), float(p[group].sum())
-        variance = float((p[group] * (1.0 - p[group])).sum())
-        if variance > 0.0:
+        count = float(times[group] @ chosen[group])
+        expected, luck = float(times[group] @ p[group]), float(of_choice[group].sum())
+        if luck > 0.0:
             n_tests += 1
-            told = f"{name}: chosen {count:,} times, but logged probabilities say {expected:,.0f}"
-            worst = min(worst, (count_p_value(count, expected, variance), told))
+            variance = luck + float(of_dropping[group].sum())
+            told = (
+                f"{name}: chosen {count:,.0f} times, but logged probabilities say {expected:,.0f}"
+            )
+            # Few large counts are as skewed as few events: count in units of what one stands for.
+            unit = variance / luck
+            p_value = count_p_value(count / unit, expected / unit, variance / unit**2)
+            worst = min(worst, (p_value, told))
     if worst[0] * n_tests < LEVEL:
         yield Fault("error", worst[1], advice)
 
@@ -298,11 +341,11 @@ def _reward_drift(log: _Log) -> Iterator[Fault]:
     usable = log.right_reward & log.right_probability
     if log.n < 40 or usable.sum() < 0.5 * log.n:
         return
-    rewards = log.rewards[usable]
-    plain, p_plain = _halves(rewards)
+    rewards, stands_for = log.rewards[usable], log.stands_for[usable]
+    plain, p_plain = _halves(rewards, stands_for)
     if rewards.min() < rewards.max():
         rewards = unit_of(rewards, log.declared).of(rewards)
-    _, p_uniform = _halves(rewards / log.probabilities[usable])
+    _, p_uniform = _halves(rewards / log.probabilities[usable], stands_for)
     fell = plain[1] < plain[0]
     if p_uniform < 0.5 * LEVEL or (fell and p_plain < 0.5 * LEVEL):
         yield Fault(
@@ -314,9 +357,14 @@ def _reward_drift(log: _Log) -> Iterator[Fault]:
         )
 
 
-def _halves(values: Floats) -> tuple[tuple[float, float], float]:
+def _halves(values: Floats, stands_for: Floats) -> tuple[tuple[float, float], float]:
     """The means of the two halves, and the p-value of their being equal."""
-    first, second = values[: len(values) // 2], values[len(values) // 2 :]
+    middle = len(values) // 2
+    halves = []
+    for some in (slice(middle), slice(middle, None)):
+        sizes = stands_for[some] / stands_for[some].mean()
+        halves.append(ratio_terms(sizes * values[some], sizes))
+    first, second = halves
     means = float(first.mean()), float(second.mean())
     error = np.sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second))
     rounding = 1e-12 * float(np.abs(values).max())
@@ -388,6 +436,7 @@ def _first(wrong: np.typing.NDArray[np.bool_]) -> int:
 
 
 CHECKS: dict[str, tuple[Callable[[_Log], Iterator[Fault]], str]] = {
+    "dropped rounds": (_dropped, "none, or those that were kept say for how many they stand"),
     "rewards": (_rewards, "all are finite numbers, and vary"),
     "probabilities": (_probabilities, "all are above 0 and at most 1"),
     "exploration": (_exploration, "other actions had a chance"),

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from melee.arrays import Floats, Ints
 from melee.checks import LARGEST_REWARD, RewardRange, check_reward_range
 from melee.errors import InputError
 from melee.evaluation.reward_model import predict_rewards
 from melee.evaluation.units import unit_of
-from melee.history import check_round
+from melee.history import MOST_STOOD_FOR, check_round
 from melee.labels import Label
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class Log:
         Logged probabilities of all actions, (n, K); rows of NaN where only one was logged.
     rewards, unit, units
         Rewards as they came, how low and high they can be, and the same between 0 and 1.
+    stands_for, sizes
+        How many rounds each stands for, and the same over their mean: 1 where none was dropped.
     """
 
     def __init__(self, history: "History", reward_range: RewardRange = None) -> None:
@@ -55,6 +58,9 @@ class Log:
         self.wrong_pmf = next((f"round {i}: {fault}" for i, fault in wrong if fault), None)
         self.rewards = _numbers(one.reward for one in rounds)
         self.probabilities = _numbers(one.probability for one in rounds)
+        self.stands_for = _numbers(one.stands_for for one in rounds)
+        _check_stands_for(self.stands_for)
+        self.sizes = self.stands_for / self.stands_for.mean()
         self.reward_range = check_reward_range(reward_range)
         _check_rewards(self.rewards, self.reward_range)
         self.unit = unit_of(self.rewards, self.reward_range)
@@ -79,7 +85,12 @@ class Log:
     @functools.cached_property
     def predicted(self) -> Floats:
         """The model's rewards of all actions, (n, K), between 0 and 1."""
-        return predict_rewards(self.contexts, self.actions, self.units, len(self.labels))
+        n_actions = len(self.labels)
+        return predict_rewards(self.contexts, self.actions, self.units, n_actions, self.sizes)
+
+    def mean(self, values: Floats) -> float:
+        """The mean over all rounds, those that were dropped included."""
+        return float((self.sizes * values).mean())
 
     def without_support(self) -> str | None:
         """Why no policy at all could be evaluated by weights, if none can."""
@@ -107,7 +118,7 @@ def pmf_fault(one: "Round") -> str | None:
     if one.pmf is None:
         return None
     try:
-        check_round(dataclasses.replace(one, reward=0.0, time=None))
+        check_round(dataclasses.replace(one, reward=0.0, time=None, stands_for=1.0))
     except InputError as error:
         return str(error)
     return None
@@ -116,6 +127,22 @@ def pmf_fault(one: "Round") -> str | None:
 def _numbers(given: Iterable[Any]) -> Floats:
     """Rewards or probabilities, NaN for missing ones."""
     return np.array([np.nan if one is None else float(one) for one in given])
+
+
+def right_stands_for(given: Floats) -> npt.NDArray[np.bool_]:
+    """Where rounds stand for a number of rounds that can be."""
+    return (given >= 1.0) & (given <= MOST_STOOD_FOR)
+
+
+def _check_stands_for(given: Floats) -> None:
+    wrong = ~right_stands_for(given)
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"{wrong.sum():,} of {len(given):,} rounds stand for a number of rounds that cannot "
+            f"be, round {first} the first ({given[first]:g}); expected from 1 to "
+            f"{MOST_STOOD_FOR:,.0f}: mend them, or leave them out"
+        )
 
 
 def _check_rewards(rewards: Floats, reward_range: RewardRange) -> None:

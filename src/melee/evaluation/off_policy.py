@@ -19,6 +19,7 @@ from melee.evaluation import estimates
 from melee.evaluation.estimates import Estimate
 from melee.evaluation.log import Log
 from melee.evaluation.support import cautions, lacking, model_cautions
+from melee.history import repetitions
 from melee.labels import Label
 
 if TYPE_CHECKING:
@@ -197,30 +198,31 @@ def _evaluate(
     rows = np.arange(log.n_rounds)
     effective = 0.0
     if reason is None:
-        weights = chosen[rows, log.actions] / log.probabilities
+        weights = log.sizes * chosen[rows, log.actions] / log.probabilities
         effective = estimates.effective_sample_size(weights)
     if weighted:
         reasons = lacking(log, chosen, outside, weights)
         if reasons:
             raise InputError(f"this log cannot evaluate {name}: {'; also, '.join(reasons)}")
-        said += cautions(weights, outside)
+        said += cautions(weights, log.sizes * outside)
     # What the model knows nothing of, it takes to earn what all rounds earn on average.
     found: dict[str, Estimate] = {}
     if "dr" in estimators or "dm" in estimators:
-        predicted = (chosen * log.predicted).sum(axis=1) + outside * log.units.mean()
+        predicted = (chosen * log.predicted).sum(axis=1) + outside * log.mean(log.units)
+        predicted = estimates.ratio_terms(log.sizes * predicted, log.sizes)
     for one in estimators:
         if one == "ips":
-            found[one] = estimates.ips(weights, log.units, confidence)
+            found[one] = estimates.ips(weights, log.units, confidence, log.sizes)
         elif one == "snips":
-            found[one] = estimates.snips(weights, log.units, confidence)
+            found[one] = estimates.snips(weights, log.units, confidence, log.sizes)
         elif one == "dm":
             found[one] = estimates.direct(predicted, confidence)
         else:
             of_chosen = log.predicted[rows, log.actions]
             found[one] = estimates.doubly_robust(
-                weights, log.units, of_chosen, predicted, confidence
+                weights, log.units, of_chosen, predicted, confidence, log.sizes
             )
-    logged = estimates.ips(np.ones(log.n_rounds), log.units, confidence)._replace(name="logged")
+    logged = estimates.ips(log.sizes, log.units, confidence, log.sizes)._replace(name="logged")
     found = {name: log.unit.back(one) for name, one in found.items()}
     said += model_cautions(log, chosen, outside, found)
     if log.unit.observed:
@@ -241,12 +243,14 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
     """The policy's probabilities of the log's actions, (n, K), and those of others, (n,).
 
     A SPEC's agent answers for a round before it learns it, so that its weight does not depend on
-    the round's own reward and the estimates stay unbiased.
+    the round's own reward and the estimates stay unbiased. It learns a round as often as the round
+    stands for others.
     """
     learner: Agent | None = None
     if isinstance(policy, str):
         policy = learner = _fresh_agent(log, policy, seed)
     chosen, outside = np.zeros((log.n_rounds, len(log.labels))), np.zeros(log.n_rounds)
+    times = repetitions(log.stands_for)
     for i, (context, pmf) in enumerate(zip(log.contexts, log.pmfs, strict=True)):
         given: Mapping[Label, float]
         if callable(policy):
@@ -264,7 +268,8 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
                 chosen[i, position] = chance
         if learner is not None:
             action = log.labels[log.actions[i]]
-            learner.learn(context, action, log.rewards[i], log.probabilities[i])
+            for _ in range(times[i]):
+                learner.learn(context, action, log.rewards[i], log.probabilities[i])
     return chosen, outside
 
 

@@ -34,6 +34,7 @@ def predict_rewards(
     actions: Ints,
     rewards: Floats,
     n_actions: int,
+    sizes: Floats | None = None,
     *,
     n_folds: int = N_FOLDS,
 ) -> Floats:
@@ -47,6 +48,8 @@ def predict_rewards(
         The action of each round, 0 to K - 1.
     rewards
         Within [0, 1], as `melee.evaluation.units` brings them there.
+    sizes
+        How much each round counts, 1 on average; see `melee.evaluation.estimates`.
     n_folds
         Parts of the log, each predicted from the others; the rounds of a fold are n_folds apart.
 
@@ -61,7 +64,7 @@ def predict_rewards(
     """
     X = standardized(encoded(contexts))
     fold = np.arange(len(rewards)) % n_folds
-    return cross_fitted(X, actions, rewards, n_actions, fold)
+    return cross_fitted(X, actions, rewards, n_actions, fold, sizes)
 
 
 def encoded(contexts: Sequence[Context]) -> Floats:
@@ -95,7 +98,14 @@ def standardized(rows: Floats) -> Floats:
     return X
 
 
-def cross_fitted(X: Floats, actions: Ints, rewards: Floats, n_actions: int, fold: Ints) -> Floats:
+def cross_fitted(
+    X: Floats,
+    actions: Ints,
+    rewards: Floats,
+    n_actions: int,
+    fold: Ints,
+    sizes: Floats | None = None,
+) -> Floats:
     """Predictions (n, K) for rows X (n, d), each from the rounds of other folds.
 
     The penalty is that of `PENALTY` rounds for the intercept and d times that for the weights, so
@@ -105,13 +115,14 @@ def cross_fitted(X: Floats, actions: Ints, rewards: Floats, n_actions: int, fold
     X = np.column_stack([X, np.ones(n)])
     penalty = PENALTY * np.diag([float(d)] * d + [1.0])
     q = np.empty((n, n_actions))
+    sizes = np.ones(n) if sizes is None else sizes
     of_action = [actions == action for action in range(n_actions)]
     for part in np.unique(fold):
         test, train = fold == part, fold != part
-        mean = rewards[train].mean() if train.any() else 0.5
+        mean = np.average(rewards[train], weights=sizes[train]) if train.any() else 0.5
         for action in range(n_actions):
             rows = train & of_action[action]
-            A = X[rows]
-            weights = np.linalg.solve(penalty + A.T @ A, A.T @ (rewards[rows] - mean))
+            A, counted = X[rows], X[rows].T * sizes[rows]
+            weights = np.linalg.solve(penalty + counted @ A, counted @ (rewards[rows] - mean))
             q[test, action] = mean + X[test] @ weights
     return np.clip(q, 0.0, 1.0)

@@ -23,18 +23,19 @@ def lacking(log: Log, chosen: Floats, outside: Floats, weights: Floats) -> list[
     """Why the log cannot answer for a policy: a sentence per reason, none if it can."""
     reasons = []
     never = chosen[:, log.n_played :].sum(axis=1) + outside
-    if never.mean() > UNSUPPORTED:
+    if log.mean(never) > UNSUPPORTED:
         labels = [repr(label) for label in log.labels[log.n_played :]]
         named = f" ({', '.join(labels[:3])}{', ...' if len(labels) > 3 else ''})" if labels else ""
         reasons.append(
-            f"{never.mean():.1%} of the policy's choices are actions that the log never "
+            f"{log.mean(never):.1%} of the policy's choices are actions that the log never "
             f"played{named}; expected at most {UNSUPPORTED:.0%}: log rounds with these actions, or "
             "leave them out of the policy"
         )
     impossible = np.where(log.chances[:, : log.n_played] <= 0.0, chosen[:, : log.n_played], 0.0)
-    if impossible.sum() / log.n_rounds > UNSUPPORTED:
+    share_impossible = log.mean(impossible.sum(axis=1))
+    if share_impossible > UNSUPPORTED:
         reasons.append(
-            f"{impossible.sum() / log.n_rounds:.1%} of the policy's choices had probability 0 "
+            f"{share_impossible:.1%} of the policy's choices had probability 0 "
             f"in the log, or could not be chosen; expected at most {UNSUPPORTED:.0%}: log with a "
             "floor under every action's probability, as Agent(floor=0.02) does"
         )
@@ -48,10 +49,12 @@ def lacking(log: Log, chosen: Floats, outside: Floats, weights: Floats) -> list[
             f"at least {MIN_EFFECTIVE:.0f}: the policy wants what was rarely tried, so log more "
             "rounds, or with a higher floor: Agent(floor=...)"
         )
-    low, high = estimates.mean_interval(weights, 0.0, estimates.typical_weight(weights), _CERTAINTY)
-    missing = float((never + impossible.sum(axis=1)).mean())
+    terms = estimates.ratio_terms(weights, log.sizes)
+    low, high = estimates.mean_interval(terms, 0.0, estimates.typical_weight(weights), _CERTAINTY)
+    missing = log.mean(never) + share_impossible
     # Where all probabilities are known, so is how far chance may move the mean of weights.
-    reach = 4.0 * np.sqrt(max(log.n_rounds / expected - 1.0, 0.0) / log.n_rounds)
+    kept = estimates.effective_sample_size(log.sizes)
+    reach = 4.0 * np.sqrt(max(1.0 / expected - 1.0 / kept, 0.0))
     mean = float(weights.mean())
     if min(low, mean - reach) > 1.0 or max(high, mean + reach) < 1.0 - missing:
         reasons.append(
@@ -71,7 +74,7 @@ def _expected_effective(log: Log, chosen: Floats) -> float:
     if np.isnan(log.chances).any():
         return np.inf
     squares = np.divide(chosen**2, log.chances, out=np.zeros_like(chosen), where=log.chances > 0.0)
-    return log.n_rounds / max(float(squares.sum(axis=1).mean()), 1e-300)
+    return log.n_rounds / max(float((log.sizes**2 * squares.sum(axis=1)).mean()), 1e-300)
 
 
 def cautions(weights: Floats, outside: Floats) -> list[str]:
@@ -107,7 +110,7 @@ def model_cautions(
             "dm is what a model of rewards believes; its interval does not tell how wrong the "
             "model is"
         )
-        never = float((chosen[:, log.n_played :].sum(axis=1) + outside).mean())
+        never = log.mean(chosen[:, log.n_played :].sum(axis=1) + outside)
         if never > UNSUPPORTED:
             said.append(
                 f"{never:.1%} of the policy's choices are actions that the log never played; the "

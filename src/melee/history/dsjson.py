@@ -9,7 +9,9 @@ One decision a line, here in several:
      "p": [0.8, 0.2], "VWState": {"m": "3"}}
 
 `a` numbers the actions from 1, the chosen one first, and `p` has their probabilities. The cost is
-the reward's negative, `EventId` the round's id, and `VWState` the version that decided.
+the reward's negative, `EventId` the round's id, and `VWState` the version that decided. `pdrop`, if
+there, is the probability with which lines like this one were dropped: one that was kept stands
+for 1 / (1 - pdrop) lines, as it does for VowpalWabbit.
 
 **Written** so that VowpalWabbit sees what is known, and nothing else. Where a round has no pmf, all
 actions of the history count as eligible, and `a` and `p` name only the chosen one, for the
@@ -22,7 +24,14 @@ reading gives exactly the rounds that were written.
 
 **Read** from others, features are flattened to `Namespace.feature` and `list[0]`; names that start
 with `_` are left out, and the namespace `context` is not named. An action's label is ours if it has
-one, else its number from 1. Features of actions are left out: a context has none.
+one, else its number from 1. Features of actions are left out: a context has none. Where `a` counts
+from 0, as some do, the label alone tells the action, as it does for VowpalWabbit, and the
+probabilities of the others are not known.
+
+Lines that hold no round are left out with their reason, strict or not (`no_round`): decisions that
+are not to be learned from (`_skipLearn`, or `_deferred` and never shown), without a label, of
+several slots, of a number instead of an action, or with labels of single actions or feedback in
+place of a cost; rewards that found no decision; checkpoints.
 """
 
 import math
@@ -32,7 +41,7 @@ from pathlib import Path
 from typing import Any
 
 from melee.errors import InputError
-from melee.history.history import History, gather
+from melee.history.history import History, NoRoundError, gather
 from melee.history.jsonl import bounded, compressed, dumps, from_json, lines, load, parse, to_json
 from melee.history.rounds import Round, check_round
 from melee.labels import Label, label_to_json
@@ -44,9 +53,13 @@ _LAST_SECOND = 253402300799  # of the year 9999
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,12})?(Z|[+-]\d\d:\d\d)?")
 
 
-def read(path: Path, *, strict: bool = True) -> History:
+def read(path: Path, *, strict: bool = True, usable: bool = False) -> History:
     """The rounds of a dsjson file."""
-    return gather(path, "line", lines(path), lambda raw: from_json(decode(load(raw))), strict)
+
+    def fields(raw: bytes) -> dict[str, Any]:
+        return from_json(decode(load(raw)))
+
+    return gather(path, "line", lines(path), fields, strict=strict, usable=usable)
 
 
 def content(history: History, *, compress: bool = False) -> bytes:
@@ -98,6 +111,7 @@ def encode(line: dict[str, Any], actions: list[Any]) -> dict[str, Any]:
         },
         "p": [pmf[i][1] for i in order] if pmf else [line["probability"]],
         "VWState": {"m": line["version"]} if "version" in line else None,
+        "pdrop": 1.0 - 1.0 / line["stands_for"] if "stands_for" in line else None,
     }
     return {key: value for key, value in decision.items() if value is not None}
 
@@ -143,12 +157,15 @@ def decode(decision: Any) -> dict[str, Any]:
     """
     if not isinstance(decision, dict):
         raise InputError(f"it holds {decision!r:.60}; expected an object, one decision")
+    reason = no_round(decision)
+    if reason:
+        raise NoRoundError(reason)
     shared = decision["c"] if isinstance(decision.get("c"), dict) else {}
     actions = shared.get("_multi")
     if not isinstance(actions, list) or not actions:
         raise InputError(
             "it has no actions in c._multi; expected a decision of a contextual bandit: leave out "
-            "rewards without a decision, and decisions of other kinds"
+            "what is none"
         )
     labels = [_label(action, number) for number, action in enumerate(actions, start=1)]
     cost, state = decision.get("_label_cost"), decision.get("VWState")
@@ -161,12 +178,61 @@ def decode(decision: Any) -> dict[str, Any]:
         "reward": _reward(cost),
         "pmf": _pmf(decision, labels),
         "version": state.get("m") if isinstance(state, dict) else None,
+        "stands_for": _stands_for(decision.get("pdrop")),
     }
     line = {key: value for key, value in line.items() if value is not None or key == "action"}
     unsaid = decision.get("_melee", {})
     if not isinstance(unsaid, dict):
         raise InputError(f"_melee is {unsaid!r:.60}; expected an object: remove it")
     return {**line, **unsaid}
+
+
+def no_round(decision: dict[str, Any]) -> str | None:
+    """Why a line holds no round, though nothing is wrong with it; None if it should hold one.
+
+    >>> no_round({"RewardValue": 1.0, "EnqueuedTimeUtc": "2026-01-01T00:00:00Z", "EventId": "e1"})
+    'a reward that found no decision (RewardValue)'
+    """
+    shared = decision.get("c")
+    if not isinstance(shared, dict):
+        if "RewardValue" in decision:
+            return "a reward that found no decision (RewardValue)"
+        if any(name.lower().startswith("checkpoint") for name in decision):
+            return "a checkpoint"
+        return None
+    for name in ("_skipLearn", "_deferred"):
+        if decision.get(name) is True:
+            return f"a decision that is not to be learned from ({name})"
+    listed = shared.get("_multi")
+    names = {name for one in _objects(listed) for name in one}
+    if {"_outcomes", "_slots", "_slot_id"} & (decision.keys() | shared.keys() | names):
+        return "a decision of several slots at once (--ccb_explore_adf, --slates)"
+    if "_label_ca" in decision or "pdf" in decision:
+        return "a decision of a number instead of an action (--cats)"
+    if any(name.lower().startswith("_label") for name in names):
+        return "a decision whose actions have labels of their own (_label in c._multi)"
+    if any("_definitely_bad" in one for one in _objects(decision.get("o"))):
+        return "a decision with feedback in place of a cost (--experimental_igl)"
+    if listed and decision.get("_label_cost") is None:
+        return "a decision without a label (_label_cost), whose reward is not known"
+    return None
+
+
+def _objects(listed: Any) -> list[dict[str, Any]]:
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+def _stands_for(pdrop: Any) -> float | None:
+    """How many lines a line stands for, or None where none was dropped."""
+    if pdrop is None or pdrop == 0:
+        return None
+    if type(pdrop) not in (int, float) or not 0.0 <= pdrop < 1.0:
+        raise InputError(
+            f"pdrop is {pdrop!r:.40}; expected the probability with which lines like this one were "
+            "dropped, at least 0 and below 1"
+        )
+    # pdrop is a decimal, and 1 / (1 - 0.9) is not quite 10.
+    return float(f"{1.0 / (1.0 - pdrop):.12g}")
 
 
 def _reward(cost: Any) -> Any:
@@ -195,7 +261,7 @@ def _chosen(decision: dict[str, Any], n_actions: int) -> int:
     told = {}
     if "_labelIndex" in decision:
         told["_labelIndex"] = decision["_labelIndex"]
-    listed = decision.get("a")
+    listed = _listed(decision)
     numbers = {
         "_label_Action": decision.get("_label_Action"),
         "a": listed[0] if isinstance(listed, list) and listed else None,
@@ -215,9 +281,16 @@ def _chosen(decision: dict[str, Any], n_actions: int) -> int:
     return first
 
 
+def _listed(decision: dict[str, Any]) -> Any:
+    """The actions' numbers from 1, `a`; None where they count from 0 and the label tells more."""
+    listed = decision.get("a")
+    is_labelled = "_labelIndex" in decision or "_label_Action" in decision
+    return None if is_labelled and isinstance(listed, list) and 0 in listed else listed
+
+
 def _pmf(decision: dict[str, Any], labels: list[Any]) -> list[list[Any]] | None:
     """The probabilities of all actions in the order of `_multi`, if all are told."""
-    a, p = decision.get("a"), decision.get("p")
+    a, p = _listed(decision), decision.get("p")
     if not isinstance(a, list) or not isinstance(p, list) or len(a) != len(labels):
         return None
     if len(p) != len(a) or sorted(map(str, a)) != sorted(map(str, range(1, len(a) + 1))):

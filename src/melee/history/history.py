@@ -4,6 +4,9 @@ A round is checked where it is made (`read_round`). A log by someone else may be
 and to say what is wrong with it, it must be read: with `strict=False` readers keep the rounds
 as they are. There, a number that is none is NaN, and a row that cannot be read at all, such as
 one without an action, is left out and listed in `History.problems`.
+
+A row may also hold no round, with nothing wrong about it: a checkpoint, or a decision that is not
+to be learned from. Such rows are left out and listed, strict or not.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -37,11 +40,24 @@ TOO_DEEP = "it is nested too deeply; expected values, or lists and objects of a 
 Raw = TypeVar("Raw")
 
 
+class NoRoundError(InputError):
+    """Why a row holds no round, though nothing is wrong with it."""
+
+
 class SkippedRow(NamedTuple):
-    """A row of a file that could not be read, counted from 1, and why."""
+    """A row of a file that was left out, counted from 1, and why."""
 
     row: int
     sentence: str
+    is_sound: bool = False
+    """Whether nothing is wrong with it: it just holds no round."""
+
+
+class LeftOut(NamedTuple):
+    """Rows that were left out for one reason: how many, and the first of them."""
+
+    n_rows: int
+    first: SkippedRow
 
 
 class History:
@@ -57,7 +73,8 @@ class History:
     Attributes
     ----------
     problems
-        Rows that a reader left out, with `strict=False` only. A slice has none.
+        Rows that a reader left out: those without a round, and with `strict=False` bad ones, too.
+        A slice has none.
 
     Examples
     --------
@@ -123,6 +140,26 @@ class History:
         self._rounds.extend(added)
 
     @property
+    def left_out(self) -> list[LeftOut]:
+        """The rows that a reader left out by reason, the most frequent first.
+
+        Sentences that differ only in what was given, before the semicolon, are one reason.
+
+        >>> history = History()
+        >>> for row, text in [(3, "two"), (5, "six")]:
+        ...     sentence = f"the reward is {text}; expected a number"
+        ...     history.problems.append(SkippedRow(row, sentence))
+        >>> history.left_out[0].n_rows, history.left_out[0].first.row
+        (2, 3)
+        """
+        groups: dict[str, list[SkippedRow]] = {}
+        for one in self.problems:
+            _, _, expected = one.sentence.partition("; ")
+            groups.setdefault(expected or one.sentence, []).append(one)
+        found = [LeftOut(len(rows), rows[0]) for rows in groups.values()]
+        return sorted(found, key=lambda one: -one.n_rows)
+
+    @property
     def rewards(self) -> Floats:
         """The reward of every round."""
         return np.array([one.reward for one in self._rounds], dtype=np.float64)
@@ -131,6 +168,11 @@ class History:
     def probabilities(self) -> Floats:
         """The probability of every round's action."""
         return np.array([one.probability for one in self._rounds], dtype=np.float64)
+
+    @property
+    def stands_for(self) -> Floats:
+        """How many rounds every round stands for."""
+        return np.array([one.stands_for for one in self._rounds], dtype=np.float64)
 
     @property
     def actions(self) -> list[Label]:
@@ -148,6 +190,7 @@ class History:
         path: str | PathLike[str],
         format: str | None = None,  # noqa: A002
         strict: bool = True,
+        usable: bool = False,
     ) -> Self:
         """The rounds of a file.
 
@@ -160,7 +203,12 @@ class History:
             `jsonl`, `parquet` or `dsjson`, where the name does not say it.
         strict
             Refuse the file at its first bad round. Otherwise keep numbers as they are, with NaN
-            for what is none, and list the rows that cannot be read in `problems`.
+            for what is none, and list the rows that cannot be read in `problems`. Rows that hold
+            no round by themselves, such as checkpoints of VowpalWabbit's logs, are listed there
+            in any case.
+        usable
+            With `strict=False`, leave out and list bad rounds as well, instead of keeping them for
+            a doctor to see.
         """
         file = Path(path)
         module = _format(file, format)
@@ -169,7 +217,7 @@ class History:
         if file.is_dir():
             raise DataError(f"{file} is a directory; read one of its files")
         history = cls()
-        read: History = module.read(file, strict=strict)
+        read: History = module.read(file, strict=strict, usable=usable)
         history._rounds, history.problems = read._rounds, read.problems
         return history
 
@@ -198,7 +246,9 @@ def gather(
     row: str,
     rows: Iterable[tuple[int, Raw | InputError]],
     fields: Callable[[Raw], dict[str, Any]],
+    *,
     strict: bool,
+    usable: bool,
 ) -> History:
     """The history of a file, from its rows and how each gives the arguments of `read_round`.
 
@@ -206,7 +256,7 @@ def gather(
     the error that says why.
     """
     history = History()
-    make = read_round if strict else as_read
+    make = read_round if strict or usable else as_read
     for number, raw in rows:
         try:
             if isinstance(raw, InputError):
@@ -214,9 +264,10 @@ def gather(
             history._rounds.append(make(**fields(raw)))
         except (InputError, RecursionError) as error:
             sentence = str(error) if isinstance(error, InputError) else TOO_DEEP
-            if strict:
+            is_sound = isinstance(error, NoRoundError)
+            if strict and not is_sound:
                 raise DataError(f"{path}, {row} {number}: {sentence}") from None
-            history.problems.append(SkippedRow(number, sentence))
+            history.problems.append(SkippedRow(number, sentence, is_sound))
     return history
 
 

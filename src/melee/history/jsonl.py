@@ -5,8 +5,9 @@ r"""Histories as JSON lines: one object a line, in plain ASCII.
      "pmf": [["sports", 0.8], ["news", 0.2]], "explorer": "linucb", "version": "3"}
 
 (on one line). The context is an object, or an array of numbers; labels are written as in
-`melee.labels`. What is not known is left out. Other fields are ignored. In logs of others the pmf
-may be an object of labels and probabilities; of many actions it is shorter (see `pmf`).
+`melee.labels`. What is not known is left out, and so is `stands_for` where it is 1. Other fields
+are ignored. In logs of others the pmf may be an object of labels and probabilities; of many actions
+it is shorter (see `pmf`).
 
 A line is appended in one write, so several processes may share a log on a local disk; network
 file systems do not promise that.
@@ -52,6 +53,7 @@ def to_json(one: Round, lists: Lists | None = None) -> dict[str, Any]:
         "pmf": one.pmf,
         "explorer": one.explorer,
         "version": one.version,
+        "stands_for": None if one.stands_for == 1.0 else one.stands_for,
     }
     if one.pmf is not None and lists is not None:
         line["pmf"] = lists.to_json(one.pmf)
@@ -78,6 +80,7 @@ def from_json(line: Any, lists: dict[str, Places] | None = None) -> dict[str, An
         "reward": line.get("reward"),
         "probability": line.get("probability"),
         "pmf": pmf,
+        "stands_for": 1.0 if line.get("stands_for") is None else line["stands_for"],
         **{name: line.get(name) for name in OPTIONAL},
     }
 
@@ -108,10 +111,14 @@ def bounded(line: bytes) -> bytes:
     return line
 
 
-def read(path: Path, *, strict: bool = True) -> History:
+def read(path: Path, *, strict: bool = True, usable: bool = False) -> History:
     """The rounds of a file of JSON lines."""
     lists: dict[str, Places] = {}
-    return gather(path, "line", lines(path), lambda raw: from_json(load(raw), lists), strict)
+
+    def fields(raw: bytes) -> dict[str, Any]:
+        return from_json(load(raw), lists)
+
+    return gather(path, "line", lines(path), fields, strict=strict, usable=usable)
 
 
 def content(history: History, *, compress: bool = False) -> bytes:

@@ -1,7 +1,7 @@
 """Histories as Parquet tables.
 
-Our tables have the columns id, time, context, action, probability, reward, pmf, explorer and
-version; context, action and pmf are texts of JSON, as in a line of `melee.history.jsonl`.
+Our tables have the columns id, time, context, action, probability, reward, pmf, explorer, version
+and stands_for; context, action and pmf are texts of JSON, as in a line of `melee.history.jsonl`.
 
 In tables of others the context may be a struct or a list of numbers as well. If there is no column
 `context`, every column whose name is not one of those above is a feature, null where it is
@@ -21,15 +21,18 @@ from melee.history.history import History, gather
 from melee.history.jsonl import dumps, from_json, parse, to_json
 from melee.limits import check_table
 
-COLUMNS = ("id", "time", "context", "action", "probability", "reward", "pmf", "explorer", "version")
-NUMBERS = ("time", "probability", "reward")
+COLUMNS = (
+    *("id", "time", "context", "action", "probability", "reward", "pmf", "explorer", "version"),
+    "stands_for",
+)
+NUMBERS = ("time", "probability", "reward", "stands_for")
 JSON = ("context", "action", "pmf")
 _INDEX = re.compile(r"__index_level_\d+__")  # what pandas adds
 
 
-def read(path: Path, *, strict: bool = True) -> History:
+def read(path: Path, *, strict: bool = True, usable: bool = False) -> History:
     """The rounds of a Parquet file."""
-    return gather(path, "row", rows(path), fields, strict)
+    return gather(path, "row", rows(path), fields, strict=strict, usable=usable)
 
 
 def rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | InputError]]:

@@ -1,7 +1,7 @@
 """A round: context, action, reward, and the probability of the action."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -16,6 +16,8 @@ from melee.labels import Label, check_label
 
 TOLERANCE = 1e-6
 """How far probabilities may be off: logs often keep six or seven digits."""
+MOST_STOOD_FOR = 1e6
+"""Rounds that one may stand for: VowpalWabbit's float32 can hardly tell more from endless."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +41,10 @@ class Round:
         What decided: an agent's `policy_`, or a SPEC.
     version
         The version of the agent that decided.
+    stands_for
+        How many rounds this one stands for, itself included: more than 1 where a share of rounds
+        like it was dropped from the log at random, such as nine of ten without a click. Everything
+        that averages over rounds counts it so often, and an agent learns it so often.
     """
 
     context: Context
@@ -50,6 +56,7 @@ class Round:
     pmf: Mapping[Label, float] | None = None
     explorer: str | None = None
     version: str | None = None
+    stands_for: float = 1.0
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Round):
@@ -65,7 +72,7 @@ class Round:
 
     def _rest(self) -> tuple[Any, ...]:
         """Everything but the context, whose arrays `==` does not compare as a whole."""
-        numbers = (self.reward, self.probability, self.time)
+        numbers = (self.reward, self.probability, self.time, self.stands_for)
         return (self.action, *numbers, self.id, self.pmf, self.explorer, self.version)
 
 
@@ -80,6 +87,7 @@ def read_round(
     pmf: Mapping[Label, Any] | None = None,
     explorer: str | None = None,
     version: str | None = None,
+    stands_for: Any = 1.0,
 ) -> Round:
     """A checked round; refuses what could not have happened.
 
@@ -90,6 +98,7 @@ def read_round(
     melee.errors.InputError: the reward is inf; expected a finite number, within ±1e100, in any unit
     """
     optional = {"id": id, "time": time, "pmf": pmf, "explorer": explorer, "version": version}
+    optional["stands_for"] = stands_for
     made = _make(_number, context, action, reward, probability, **optional)
     check_round(made)
     return made
@@ -112,6 +121,7 @@ def _make(
     pmf: Any = None,
     explorer: Any = None,
     version: Any = None,
+    stands_for: Any = 1.0,
 ) -> Round:
     if pmf is not None:
         if not isinstance(pmf, Mapping):
@@ -135,6 +145,7 @@ def _make(
         pmf=pmf,
         explorer=_text("explorer", explorer),
         version=_text("version", version),
+        stands_for=number("the number of rounds that the round stands for", stands_for),
     )
 
 
@@ -144,6 +155,7 @@ def check_round(one: Round) -> None:
     check_probability(one.probability)
     if one.time is not None and not math.isfinite(one.time):
         raise InputError(f"the time is {one.time}; expected seconds since the epoch")
+    check_stands_for(one.stands_for)
     if one.pmf is None:
         return
     total = 0.0
@@ -170,6 +182,33 @@ def check_round(one: Round) -> None:
             f"probability is {one.probability}; expected them equal: log the pmf that the action "
             "was drawn from"
         )
+
+
+def check_stands_for(number: float) -> float:
+    """How many rounds a round stands for, if that can be."""
+    if not (isinstance(number, Real) and 1.0 <= float(number) <= MOST_STOOD_FOR):
+        raise InputError(
+            f"the round stands for {shown(number)} rounds; expected from 1 to "
+            f"{MOST_STOOD_FOR:,.0f}: 1 / (1 - the probability that a round like it was dropped)"
+        )
+    return number
+
+
+def repetitions(stands_for: Iterable[float]) -> list[int]:
+    """How often to learn each round, in whole numbers that keep up with what rounds stand for.
+
+    What a number has after its point is carried on to the next, so that sums differ by less than
+    1, and a round that stands for itself is learned once, whatever comes before it.
+
+    >>> repetitions([1.0, 1.5, 1.0, 1.5, 10.0])
+    [1, 1, 1, 2, 10]
+    """
+    times, carried = [], 0.0
+    for number in stands_for:
+        whole = math.floor(carried + number + 1e-9)
+        carried += number - whole
+        times.append(whole)
+    return times
 
 
 def _number(what: str, value: Any) -> float:
