@@ -7,10 +7,10 @@ learner that knows its noise (`melee.learners.adaptive`). The size is a mixture 
 
 in units of the rewards' range, with the spread in units of the noise. The *bold* rule starts close
 to that of `gated-ucb`, for rewards that can be predicted: explore while nothing good is known, then
-stop. The *careful* one starts at about a standard deviation of the noise, more for what was played
-rarely and as rounds for each action add up, for rewards that are mostly luck. At first the gate
-opens to the bold one where rewards look like those of labels or variance is explained. All weights,
-and how the learner mixes its members, were trained on synthetic tasks of both kinds (`melee.meta`).
+stop. The *careful* one starts as some standard deviations of the noise, two with two actions and
+half of one with a hundred, for rewards that are mostly luck. At first the gate opens to the bold
+one where rewards look like those of labels or variance is explained. All weights, and how the
+learner mixes its members, were trained on synthetic tasks of both kinds (`melee.meta`).
 
 The inputs ψ_a mean the same on every task, whatever its features, number of actions, and unit of
 reward:
@@ -113,7 +113,6 @@ class Policy(NamedTuple):
     def rule(cls) -> "Policy":
         """The policy that training starts from."""
         everything = np.full(N_INPUTS, 1e6)
-        careful = {"rounds": 1.0, "actions": -0.8, "gap": -0.4, "plays": -0.4}
         return cls(
             how=HOW.copy(),
             gate=_weights(
@@ -122,7 +121,7 @@ class Policy(NamedTuple):
             bold=_weights(
                 SCHEMA, one=1.0, best=8.0, noise=1.0, rounds=-0.8, average=0.8, spread=1.0
             ),
-            careful=_weights(SCHEMA, one=-0.4, best=0.3, noise=2.0, **careful),
+            careful=_weights(SCHEMA, one=math.log(2.5), noise=2.0, actions=-1.0, gap=-0.8),
             low=-everything,
             high=everything,
         )

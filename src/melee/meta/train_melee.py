@@ -39,9 +39,9 @@ from melee.rng import check_seed, generator, stream
 
 HELD_OUT = 2**40
 """Seeds from here on are for held-out tasks; training uses smaller ones."""
-FIRST_STEP = 0.2
+FIRST_STEP = 0.1
 """Of evolution, in weights whose inputs are of order one."""
-CHECK_EVERY = 10
+CHECK_EVERY = 5
 """Generations between two looks at the held-out tasks; policies are averaged over as many."""
 LEAST_APART = 0.02
 """Added to the deviation of shares on a task: candidates that are all alike there say nothing."""
@@ -78,7 +78,7 @@ class MeleeTraining:
     family: str | Family = "both"
     policy: str | None = None
     hidden: int = 24
-    n_generations: int = 30
+    n_generations: int = 15
     n_tasks: int = 80
     n_candidates: int = 16
     n_validation: int = 400
