@@ -176,13 +176,10 @@ def test_training_and_held_out_tasks_never_meet():
     assert len(set(seeds)) == len(seeds) == 5 * TINY.n_tasks
 
 
-def test_fitness_is_how_far_shares_are_apart_in_units_of_how_far_they_usually_are():
+def test_fitness_is_how_far_shares_are_from_the_average_of_all_candidates():
     near, far = [0.52, 0.5, 0.48], [0.1, 0.5, 0.9]
-    of_near, of_far = 0.02 / (0.02 * np.sqrt(2 / 3) + 0.02), 0.4 / (0.4 * np.sqrt(2 / 3) + 0.02)
-    assert_allclose(fitness(np.array([near])), [of_near, 0.0, -of_near], atol=1e-12)
-    assert_allclose(fitness(np.array([far])), [-of_far, 0.0, of_far], atol=1e-12)
-    both = (of_near - of_far) / 2
-    assert_allclose(fitness(np.array([near, far])), [both, 0.0, -both], atol=1e-12)
+    assert_allclose(fitness(np.array([near])), [0.02, 0.0, -0.02], atol=1e-12)
+    assert_allclose(fitness(np.array([near, far])), [-0.19, 0.0, 0.19], atol=1e-12)
     easier = np.array([near, far]) + np.array([[0.3], [-0.05]])
     assert_allclose(fitness(easier), fitness(np.array([near, far])), atol=1e-12)
 
