@@ -10,7 +10,7 @@ import numpy as np
 from melee.arrays import Floats, Ints
 from melee.checks import LARGEST_REWARD, RewardRange, check_reward_range
 from melee.errors import InputError
-from melee.evaluation.reward_model import predict_rewards
+from melee.evaluation.reward_model import RewardModel, model_rewards
 from melee.evaluation.units import unit_of
 from melee.history import check_round
 from melee.labels import Label
@@ -77,9 +77,9 @@ class Log:
         self.n_rounds = len(rounds)
 
     @functools.cached_property
-    def predicted(self) -> Floats:
-        """The model's rewards of all actions, (n, K), between 0 and 1."""
-        return predict_rewards(self.contexts, self.actions, self.units, len(self.labels))
+    def model(self) -> RewardModel:
+        """What each action would have earned in each round, in units."""
+        return model_rewards(self.contexts, self.actions, self.units, len(self.labels))
 
     def without_support(self) -> str | None:
         """Why no policy at all could be evaluated by weights, if none can."""
