@@ -1,4 +1,4 @@
-"""Paired differences of policies: what they hold, what they find, and when they may be looked at."""
+"""Paired differences of policies: what they hold and find, and when they may be looked at."""
 
 import dataclasses
 
@@ -97,13 +97,13 @@ def policy_of(matrix):
 def test_paired_differences_find_what_single_intervals_do_not():
     best = RATES.argmax(axis=1)
     worse = best.copy()
-    worse[:2] = RATES[:2].argmin(axis=1)  # the same in three of five kinds
+    worse[0] = RATES[0].argmin()  # the same in four of five kinds
     policies = {
         "better": policy_of(greedy(best, 4, 0.0)),
         "worse": policy_of(greedy(worse, 4, 0.0)),
     }
     found_paired = found_single = 0
-    for seed in range(10):
+    for seed in range(8):
         found = compare(history_of(800, seed), policies, baseline="worse", estimators=("dr",))
         better, other = found["better"], found["worse"]
         assert not isinstance(better, Exception)
@@ -111,8 +111,8 @@ def test_paired_differences_find_what_single_intervals_do_not():
         assert better.difference is not None
         found_paired += better.difference.low > 0.0
         found_single += better.estimates["dr"].low > other.estimates["dr"].high
-    assert found_paired >= 8
-    assert found_single <= 3
+    assert found_paired == 8
+    assert found_single <= 1
 
 
 def test_a_policy_is_compared_with_the_log_or_with_the_baseline():
@@ -184,7 +184,9 @@ def test_a_baseline_that_is_none_or_is_refused_is_an_error():
     policies = {"news": lambda context: "news", "radio": lambda context: "radio"}
     with pytest.raises(UnknownNameError, match="unknown baseline 'mews'; did you mean 'news'"):
         compare(clean_log(), policies, baseline="mews")
-    with pytest.raises(InputError, match="this log cannot evaluate radio: 100.0% of the policy's"):
+    with pytest.raises(
+        InputError, match=r"cannot evaluate radio: 100\.0% of the policy's"
+    ):
         compare(clean_log(), policies, baseline="radio")
     with pytest.raises(InputError, match="a policy is named 'logged'"):
         compare(clean_log(), {"logged": lambda context: ACTIONS[0]})

@@ -59,10 +59,6 @@ class Difference(NamedTuple):
         """The difference with its interval for any number of looks."""
         return Estimate("difference", self.value, self.anytime_low, self.anytime_high)
 
-    def in_unit(self, size: float) -> "Difference":
-        """The same where rewards between 0 and 1 are `size` apart."""
-        return self._replace(**{name: size * getattr(self, name) for name in self._fields[1:6]})
-
 
 class Terms(NamedTuple):
     """What the rounds of a log say of a policy.

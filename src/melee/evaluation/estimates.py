@@ -82,7 +82,7 @@ def in_digits(one: Estimate, places: int = 4) -> tuple[str, str, str]:
         kind = f".{places + 2}g"
     else:
         # A value that is nearly 0 beside its interval has no digits that count.
-        told = max(abs(one.value), 0.01 * (one.high - one.low))
+        told = max(abs(one.value), 0.05 * (one.high - one.low))
         kind = f".{places if told == 0.0 else max(places, 2 - math.floor(math.log10(told)))}f"
     return f"{one.value:{kind}}", f"{one.low:{kind}}", f"{one.high:{kind}}"
 

@@ -272,8 +272,8 @@ def _evaluation(
     if name != baseline and set(estimators) != {"dm"}:
         own = _terms(log, answer, estimators)
         bound = widest(own, terms, log.chances, log.probabilities)
-        compared = difference(own, terms, baseline, log.units, bound, confidence)
-        compared = compared.in_unit(log.unit.high - log.unit.low)
+        in_units = difference(own, terms, baseline, log.units, bound, confidence)
+        compared = log.unit.back_difference(in_units)
     logged = estimates.ips(np.ones(log.n_rounds), log.units, confidence)._replace(name=LOGGED)
     return Evaluation(
         policy=name,
