@@ -29,14 +29,21 @@ def naive_evidence(values, bound, mean=0.0):
 @pytest.mark.parametrize(("n", "bound"), [(1, 1.0), (50, 3.0), (300, 20.0)])
 def test_evidence_agrees_with_its_definition(n, bound):
     values = bound * np.random.default_rng(n).uniform(-1.0, 1.0, size=n)
-    found = evidence(values, bound)
+    found = evidence(values[None], np.array([bound]))
     assert_allclose(found[:, 0], naive_evidence(values, bound), atol=1e-9)
     assert_allclose(found[:, 1], naive_evidence(-values, bound), atol=1e-9)
 
 
+def test_several_ways_to_measure_share_the_stake():
+    ways = np.random.default_rng(0).uniform(-1.0, 1.0, size=(2, 100)) * np.array([[1.0], [4.0]])
+    found = evidence(ways, np.array([1.0, 4.0]))[:, 0]
+    alone = [naive_evidence(row, bound) for row, bound in zip(ways, (1.0, 4.0), strict=True)]
+    assert_allclose(found, np.log(0.5 * np.exp(alone[0]) + 0.5 * np.exp(alone[1])), atol=1e-9)
+
+
 def test_ends_are_the_means_against_which_bets_have_won_enough():
     values = np.random.default_rng(0).choice([-1.0, 0.0, 2.0], size=200)
-    low, high, p_value = anytime_interval(values, 2.0, confidence=0.9)
+    low, high, p_value = anytime_interval(values[None], np.array([2.0]), confidence=0.9)
     enough = math.log(2.0 / 0.1)
     assert_allclose(naive_evidence(values, 2.0, low)[-1], enough, atol=1e-6)
     assert_allclose(naive_evidence(-values, 2.0, -high)[-1], enough, atol=1e-6)
@@ -47,8 +54,8 @@ def test_ends_are_the_means_against_which_bets_have_won_enough():
 @settings(max_examples=40)
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=40), st.floats(0.5, 0.99))
 def test_the_interval_excludes_0_exactly_where_the_p_value_is_small(values, confidence):
-    low, high, p_value = anytime_interval(np.array(values), 1.0, confidence)
-    assert -1.0 - 1e-9 <= low <= np.mean(values) <= high <= 1.0 + 1e-9
+    low, high, p_value = anytime_interval(np.array([values]), np.ones(1), confidence)
+    assert -1.0 <= low <= np.mean(values) <= high <= 1.0
     if abs(p_value - (1.0 - confidence)) > 1e-6:
         assert (p_value < 1.0 - confidence) == (low > 0.0 or high < 0.0)
 
@@ -71,7 +78,7 @@ def test_looking_after_every_round_errs_as_rarely_as_promised(drawn):
     wrong = wrong_by_t = 0
     for _ in range(n_logs):
         values = drawn(rng, n)
-        p_values = 2.0 * np.exp(-evidence(values, 5.0).max(axis=1))
+        p_values = 2.0 * np.exp(-evidence(values[None], np.array([5.0])).max(axis=1))
         wrong += bool((p_values < 0.1).any())
         count = np.arange(1, n + 1)
         mean = values.cumsum() / count
@@ -88,8 +95,9 @@ def test_the_average_of_means_that_change_is_held_at_all_times():
     means = np.where(np.arange(n) < 400, 0.6, -0.2)  # the better policy becomes the worse one
     for _ in range(60):
         values = np.where(rng.random(n) < 0.5 * (1.0 + means), 1.0, -1.0)
-        ends = [anytime_interval(values[:k], 1.0, 0.9)[:2] for k in range(25, n + 1, 25)]
-        truths = [means[:k].mean() for k in range(25, n + 1, 25)]
+        looks = range(25, n + 1, 25)
+        ends = [anytime_interval(values[None, :k], np.ones(1), 0.9)[:2] for k in looks]
+        truths = [means[:k].mean() for k in looks]
         held += all(low <= m <= high for (low, high), m in zip(ends, truths, strict=True))
     assert held >= 54
 
@@ -99,5 +107,5 @@ def test_a_difference_is_found_and_sooner_the_larger_it_is():
     rounds = []
     for mean in (0.1, 0.3):
         values = np.where(rng.random(5000) < 0.5 * (1.0 + mean), 1.0, -1.0)
-        rounds.append(int(np.argmax(evidence(values, 1.0)[:, 0] > math.log(40.0))))
+        rounds.append(int(np.argmax(evidence(values[None], np.ones(1))[:, 0] > math.log(40.0))))
     assert 0 < rounds[1] < rounds[0] < 4000

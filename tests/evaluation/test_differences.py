@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from melee.errors import InputError, UnknownNameError
 from melee.evaluation import compare, evaluate
 from melee.evaluation.anytime import evidence
-from melee.evaluation.differences import Difference, Terms, difference, widest
+from melee.evaluation.differences import Difference, Terms, anytime_terms, difference, widest
 from melee.history import History, Round
 from tests.evaluation.worlds import ACTIONS, clean_log, greedy, worlds
 
@@ -65,8 +65,7 @@ def test_looking_at_two_equal_policies_after_every_round_errs_as_rarely_as_promi
     for seed in range(200):
         kinds, actions, rewards = drawn(1500, seed, means)
         apart = ((one - other) / LOGGING)[kinds, actions]
-        before = np.concatenate([[0.0], rewards.cumsum()[:-1] / np.arange(1, 1500)])
-        p_values = 2.0 * np.exp(-evidence(apart * (rewards - before), 4.0).max(axis=1))
+        p_values = 2.0 * np.exp(-evidence(*anytime_terms(apart, rewards, 4.0)).max(axis=1))
         wrong += bool((p_values < 0.05).any())
         last = difference(
             terms_of(one, kinds, actions, rewards),
@@ -171,6 +170,19 @@ def test_without_a_model_differences_are_those_of_ips():
     assert by_model.difference is None
 
 
+def test_terms_for_any_time_know_only_earlier_rewards_and_stay_within_their_bounds():
+    kinds, actions, rewards = drawn(500, 0, 10.0 * RATES)
+    apart = (greedy(np.arange(5), 4, 0.02) / LOGGING)[kinds, actions] - 1.0
+    terms, bounds = anytime_terms(apart, rewards, 4.0)
+    assert (np.abs(terms) <= bounds[:, None]).all()
+    later = rewards.copy()
+    later[300:] = 1.0 - later[300:]
+    assert_allclose(anytime_terms(apart, later, 4.0)[0][:, :300], terms[:, :300])
+    for i in (1, 77, 499):
+        assert_allclose(terms[0, i], apart[i] * (rewards[i] - rewards[:i].mean()))
+        assert_allclose(terms[1, i], apart[i] * (rewards[i] - 0.5))
+
+
 def test_weights_can_differ_by_what_the_probabilities_allow():
     chances = np.array([[0.5, 0.3, 0.2], [0.9, 0.05, 0.05]])
     one = Terms(np.zeros(2), np.zeros(2), np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]))
@@ -184,9 +196,7 @@ def test_a_baseline_that_is_none_or_is_refused_is_an_error():
     policies = {"news": lambda context: "news", "radio": lambda context: "radio"}
     with pytest.raises(UnknownNameError, match="unknown baseline 'mews'; did you mean 'news'"):
         compare(clean_log(), policies, baseline="mews")
-    with pytest.raises(
-        InputError, match=r"cannot evaluate radio: 100\.0% of the policy's"
-    ):
+    with pytest.raises(InputError, match=r"cannot evaluate radio: 100\.0% of the policy's"):
         compare(clean_log(), policies, baseline="radio")
     with pytest.raises(InputError, match="a policy is named 'logged'"):
         compare(clean_log(), {"logged": lambda context: ACTIONS[0]})

@@ -13,7 +13,8 @@ of each value that is made before it,
     exp(Σ λ(x - μ)/c - Σ (-log(1 - λ) - λ) ((x - g)/c)²),   x - g ≥ -c,
 
 is a bet that wins nothing on average if the means are μ. Several λ share the stake, so that one of
-them suits the variance that turns out. Winnings above 20 happen to one of 20 at most, ever.
+them suits the variance that turns out. Winnings of 20 times the stake happen to one of 20 at most,
+ever.
 """
 
 import numpy as np
@@ -24,7 +25,7 @@ BETS = 2.0 ** -np.arange(1.0, 11.0)
 """The values of λ. Small ones are for many rounds, of a variance that is small beside the bound."""
 
 
-def evidence(values: Floats, bound: float) -> Floats:
+def evidence(values: Floats, bounds: Floats) -> Floats:
     """Logarithms of e-values after each round, (n, 2): for a mean above 0, and for one below.
 
     Under the opposite, either exceeds log(1/α) at any time with a chance of α at most.
@@ -32,62 +33,68 @@ def evidence(values: Floats, bound: float) -> Floats:
     Parameters
     ----------
     values
-        In the order of rounds, each from -bound to bound, with a mean within [-1, 1].
+        In the order of rounds, with means within [-1, 1]. Several rows, (m, n), are several ways
+        to measure the same means, which share the stake: it need not be known which serves best.
+    bounds
+        Of each row, (m,): its values are from -bound to bound.
 
     Examples
     --------
-    >>> above, below = evidence(np.tile([1.0, 0.0, 1.0], 40), bound=1.0)[-1]
+    >>> above, below = evidence(np.tile([1.0, 0.0, 1.0], (1, 40)), np.ones(1))[-1]
     >>> bool(above > np.log(1e6)), bool(below < 0.0)
     (True, True)
     """
-    total, spread = np.cumsum(values), np.cumsum((values - _guesses(values)) ** 2)
-    c = bound + 1.0
-    return np.column_stack([_log_wealth(sign * total, spread, c) for sign in (1.0, -1.0)])
+    total, spread = values.cumsum(axis=1), (_surprises(values) ** 2).cumsum(axis=1)
+    both = [_log_wealth(sign * total, spread, bounds) for sign in (1.0, -1.0)]
+    return np.column_stack(both)
 
 
 def anytime_interval(
-    values: Floats, bound: float, confidence: float = 0.95
+    values: Floats, bounds: Floats, confidence: float = 0.95
 ) -> tuple[float, float, float]:
     """The ends of the confidence sequence at the last round, and the p-value of a mean of 0.
 
-    All three stay valid if it was this very result that made one stop here.
+    All three stay valid if it was this very result that made one stop here. Values and bounds are
+    those of `evidence`.
 
     Examples
     --------
-    >>> low, high, p = anytime_interval(np.tile([1.0, 0.0, 1.0], 40), bound=1.0)
+    >>> low, high, p = anytime_interval(np.tile([1.0, 0.0, 1.0], (1, 40)), np.ones(1))
     >>> 0.4 < low < 2 / 3 < high < 0.95, p < 1e-5
     (True, True)
     """
-    n, total = len(values), float(values.sum())
-    spread = float(((values - _guesses(values)) ** 2).sum())
+    n = values.shape[1]
+    total = values.sum(axis=1, keepdims=True)
+    spread = (_surprises(values) ** 2).sum(axis=1, keepdims=True)
     # Each side has half of the error.
     enough = np.log(2.0 / (1.0 - confidence))
 
-    def reach(sign: float) -> float:
-        """How far the mean may lie from that of the values, until bets against it win enough."""
-        near, far = 0.0, 1.0 + sign * total / n
+    def end(sign: float) -> float:
+        """The mean furthest below (or above) that bets against it have not won enough from."""
+        far, near = -1.0, 1.0
         for _ in range(60):
-            middle = 0.5 * (near + far)
-            wealth = _log_wealth(np.array([n * middle]), np.array([spread]), bound + 1.0)[0]
-            near, far = (middle, far) if wealth < enough else (near, middle)
-        return far
+            middle = 0.5 * (far + near)
+            wealth = _log_wealth(sign * total - n * middle, spread, bounds)[0]
+            far, near = (middle, near) if wealth > enough else (far, middle)
+        return sign * far
 
-    strongest = float(evidence(values, bound)[-1].max())
-    p_value = min(1.0, 2.0 * float(np.exp(-strongest)))
-    return total / n - reach(1.0), total / n + reach(-1.0), p_value
-
-
-def _guesses(values: Floats) -> Floats:
-    """The mean of earlier values, 0 at first, where means can be."""
-    before = np.concatenate([[0.0], np.cumsum(values)[:-1] / np.arange(1, len(values))])
-    guesses: Floats = np.clip(before, -1.0, 1.0)
-    return guesses
+    strongest = max(_log_wealth(sign * total, spread, bounds)[0] for sign in (1.0, -1.0))
+    return end(1.0), end(-1.0), min(1.0, 2.0 * float(np.exp(-strongest)))
 
 
-def _log_wealth(total: Floats, spread: Floats, c: float) -> Floats:
-    """What all bets have won together after a sum of values and of squared surprises, as a log."""
+def _surprises(values: Floats) -> Floats:
+    """How far each value is from the mean of earlier ones of its row, 0 at first."""
+    surprises = values.copy()
+    before = values.cumsum(axis=1)[:, :-1] / np.arange(1, values.shape[1])
+    surprises[:, 1:] -= np.clip(before, -1.0, 1.0)  # where means can be
+    return surprises
+
+
+def _log_wealth(total: Floats, spread: Floats, bounds: Floats) -> Floats:
+    """What all bets have won, as a log, (n,), by sums of values and squared surprises, (m, n)."""
+    c = bounds[:, None, None] + 1.0  # a value is at most so far from a guess within [-1, 1]
     cost = -np.log1p(-BETS) - BETS
-    won = np.outer(total / c, BETS) - np.outer(spread / c**2, cost)
-    most = won.max(axis=1)
-    total_won: Floats = most + np.log(np.exp(won - most[:, None]).mean(axis=1))
+    won = total[:, :, None] / c * BETS - spread[:, :, None] / c**2 * cost
+    most = won.max(axis=(0, 2))
+    total_won: Floats = most + np.log(np.exp(won - most[:, None]).mean(axis=(0, 2)))
     return total_won

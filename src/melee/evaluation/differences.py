@@ -92,8 +92,9 @@ def difference(
     which the two want different actions and luck is against it, as in `estimates`.
 
     The one for any time may use, in a round, only what was known before. Its terms are
-    (w - v) · (reward - mean of earlier rewards) for the weights w and v, which are those of `ips`
-    with less noise: weights average 1, so that a constant makes no difference.
+    (w - v) · (reward - b) for the weights w and v: those of `ips` with less noise, as weights
+    average 1 and b makes no difference on average. Half of the stake takes the mean of earlier
+    rewards for b, which is best where rewards are rare, and half ½, which is best for the bound.
 
     Parameters
     ----------
@@ -105,8 +106,8 @@ def difference(
     apart = policy.weights - baseline.weights
     values = policy.values - baseline.values
     extra = typical_weight(np.abs(apart))
-    terms = apart * (rewards - _known_before(rewards))
-    any_low, any_high, p_value = anytime_interval(terms, bound, confidence)
+    terms, bounds = anytime_terms(apart, rewards, bound)
+    any_low, any_high, p_value = anytime_interval(terms, bounds, confidence)
     ends = (*mean_interval(values, -extra, extra, confidence), any_low, any_high)
     low, high, any_low, any_high = np.clip(ends, -1.0, 1.0).tolist()
     return Difference(name, float(values.mean()), low, high, any_low, any_high, p_value)
@@ -125,7 +126,8 @@ def widest(policy: Terms, baseline: Terms, chances: Floats, probabilities: Float
     return float(weights.max())
 
 
-def _known_before(rewards: Floats) -> Floats:
-    """The mean of earlier rewards; 0 at first."""
-    n = len(rewards)
-    return np.concatenate([[0.0], np.cumsum(rewards)[:-1] / np.arange(1, n)])
+def anytime_terms(apart: Floats, rewards: Floats, bound: float) -> tuple[Floats, Floats]:
+    """What `evidence` takes, (2, n) and (2,), for weights so far apart; see `difference`."""
+    before = np.concatenate([[0.0], rewards.cumsum()[:-1] / np.arange(1, len(rewards))])
+    terms = np.stack([apart * (rewards - before), apart * (rewards - 0.5)])
+    return terms, bound * np.array([1.0, 0.5])
