@@ -356,6 +356,9 @@ def test_a_spec_goes_along_a_log_in_any_unit():
 def test_numbers_are_shown_in_digits_that_tell_something():
     assert str(Estimate("dr", 0.5, 0.25, 0.75)) == "0.5000 [0.2500, 0.7500]"
     assert str(Estimate("dr", -12.5, -20.0, 1.0)) == "-12.5000 [-20.0000, 1.0000]"
+    assert str(Estimate("dr", 0.0043, 0.0, 0.012)) == "0.00430 [0.00000, 0.01200]"
+    assert str(Estimate("dr", 0.00043, 0.0002, 0.0009)) == "0.000430 [0.000200, 0.000900]"
+    assert str(Estimate("dr", 1e-9, -0.02, 0.02)) == "0.00000 [-0.02000, 0.02000]"
     assert str(Estimate("dr", 1.5e-7, 0.0, 3.25e-7)) == "1.5e-07 [0, 3.25e-07]"
     assert str(Estimate("dr", 1234567.0, 0.0, 2e6)) == "1.23457e+06 [0, 2e+06]"
 

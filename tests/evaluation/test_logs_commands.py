@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from melee.cli import app
 from melee.cli.base import out as console
 from melee.errors import DataError, InputError
+from melee.history import History, Round
 from tests.evaluation.worlds import clean_log, without_most_failures
 
 runner = CliRunner()
@@ -86,6 +87,34 @@ def test_evaluate_writes_the_same_numbers_as_csv_and_json(log):
     assert rows[1]["refused"] is None
 
 
+def test_evaluate_shows_differences_to_the_log_or_to_an_explorer(log):
+    explorers = ("--explorers", f"{EXPLORER},uniform")
+    arguments = ("evaluate", log, *explorers, "--estimators", "dr,switch,dros")
+    result = run(*arguments)
+    assert result.exit_code == 0, result.stderr
+    for words in ("What is earned beyond logged", "at any time", "switch", "dros"):
+        assert words in result.stdout
+    assert "snips" not in result.stdout
+    rows = json.loads(run(*arguments, "--baseline", "uniform", "--format", "json").stdout)
+    logged, one, baseline = rows
+    assert baseline["difference"] is None
+    assert logged["difference"] is None
+    assert one["baseline"] == "uniform"
+    assert np.isclose(one["difference"], one["dr"] - baseline["dr"])
+    assert one["difference_anytime_low"] < one["difference_low"] < one["difference"]
+    assert 0.0 < one["p_value"] <= 1.0
+
+
+def test_evaluate_shows_three_digits_of_small_rates(tmp_path):
+    path = tmp_path / "clicks.jsonl"
+    rounds = [
+        Round({"age": float(i % 7)}, "ab"[i % 2], float(i % 232 == 0), 0.5) for i in range(1160)
+    ]
+    History(rounds).write(path)
+    result = run("evaluate", str(path), "--explorers", "uniform")
+    assert "0.00431" in result.stdout  # 5 of 1160
+
+
 def test_logs_and_options_that_cannot_be_used_are_refused(log, bad_log, tmp_path):
     def error(*arguments):
         result = run(*arguments)
@@ -102,6 +131,10 @@ def test_logs_and_options_that_cannot_be_used_are_refused(log, bad_log, tmp_path
             assert f"--reward-range is {given}; expected the least and the greatest" in said
     assert "rewards cannot be used" in error("evaluate", log, "--reward-range", "0,0.5")
     assert "did you mean 'linucb'" in error("evaluate", log, "--explorers", "linucp")
+    assert "did you mean 'dros'" in error("evaluate", log, "--estimators", "dro")
+    assert "unknown baseline 'best'" in error(
+        "evaluate", log, "--explorers", EXPLORER, "--baseline", "best"
+    )
     assert "--explorers names none" in error("evaluate", log, "--explorers", " , ")
     assert "confidence is 95.0" in error("evaluate", log, "--confidence", "95")
 
@@ -128,6 +161,13 @@ def test_the_commands_say_how_many_lines_are_left_out_and_why(decisions):
     assert f"1 of {n_lines:,} rows are left out, row {n_lines - 2} the fir" in result.stderr
     logged = json.loads(result.stdout)[0]
     assert abs(logged["ips"] - clean_log(500).rewards.mean()) < 0.1
+    row = json.loads(result.stdout)[1]
+    assert row["difference_low"] < row["difference"] < row["difference_high"]
+    assert [row[f"difference_anytime_{end}"] for end in ("low", "high")] == [None, None]
+    assert row["p_value"] is None
+    shown = run("evaluate", path, "--explorers", EXPLORER)
+    assert "The interval is for one look." in " ".join(shown.stdout.split())
+    assert "look at the difference once, as planned, or log every round" in shown.stderr
     found = json.loads(run("doctor", path, "--format", "json").stdout)
     rows = [one["found"] for one in found if one["check"] == "rows"]
     assert len(rows) == 3

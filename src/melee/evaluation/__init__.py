@@ -1,5 +1,6 @@
 """What a log can tell: how good a policy would have been, and whether the log can be trusted."""
 
+from melee.evaluation.differences import Difference
 from melee.evaluation.doctor import examine
 from melee.evaluation.estimates import Estimate, effective_sample_size
 from melee.evaluation.findings import Finding
@@ -7,6 +8,7 @@ from melee.evaluation.off_policy import ESTIMATORS, Evaluation, compare, evaluat
 
 __all__ = [
     "ESTIMATORS",
+    "Difference",
     "Estimate",
     "Evaluation",
     "Finding",
