@@ -167,7 +167,7 @@ def test_an_agent_is_asked_for_all_actions_where_none_are_logged():
 
 def test_a_spec_answers_for_each_round_before_it_learns_it(monkeypatch):
     module = import_module("melee.evaluation.off_policy")
-    monkeypatch.setattr(module, "_fresh_agent", lambda log, spec, seed: StubAgent(log.labels))
+    monkeypatch.setattr(module, "fresh_agent", lambda log, spec, seed: StubAgent(log.labels))
     history = clean_log()
     chosen, outside = choices(Log(history), "stub", seed=0)
     log = Log(history)

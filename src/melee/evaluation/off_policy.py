@@ -132,7 +132,7 @@ def evaluate(
     """
     log = Log(history, reward_range)
     _check_estimators(estimators)
-    _check_confidence(confidence)
+    check_confidence(confidence)
     return _evaluate(
         log, policy, _name(policy), confidence, whole_number("seed", seed, 0), estimators
     )
@@ -168,7 +168,7 @@ def compare(
     """
     log = Log(history, reward_range)
     _check_estimators(estimators)
-    _check_confidence(confidence)
+    check_confidence(confidence)
     seed = whole_number("seed", seed, 0)
     named = policies if isinstance(policies, Mapping) else {spec: spec for spec in policies}
     found: dict[str, Evaluation | MeleeError] = {}
@@ -245,7 +245,7 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
     """
     learner: Agent | None = None
     if isinstance(policy, str):
-        policy = learner = _fresh_agent(log, policy, seed)
+        policy = learner = fresh_agent(log, policy, seed)
     chosen, outside = np.zeros((log.n_rounds, len(log.labels))), np.zeros(log.n_rounds)
     for i, (context, pmf) in enumerate(zip(log.contexts, log.pmfs, strict=True)):
         given: Mapping[Label, float]
@@ -255,7 +255,7 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
         else:
             # All are open unless the log says otherwise; saying so costs an agent time.
             all_open = pmf is None or (learner is not None and len(pmf) == len(log.labels))
-            given = policy.pmf(context, actions=None if all_open else _open(policy, pmf, i))
+            given = policy.pmf(context, actions=None if all_open else open_actions(policy, pmf, i))
         for label, chance in given.items():
             position = log.index.get(label)
             if position is None:
@@ -268,7 +268,7 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
     return chosen, outside
 
 
-def _open(agent: "Agent", pmf: Mapping[Label, float] | None, i: int) -> list[Label]:
+def open_actions(agent: "Agent", pmf: Mapping[Label, float] | None, i: int) -> list[Label]:
     """Those of a round's actions that an agent has."""
     known = set(agent.actions_)
     some = [label for label in pmf or () if label in known]
@@ -280,7 +280,8 @@ def _open(agent: "Agent", pmf: Mapping[Label, float] | None, i: int) -> list[Lab
     return some
 
 
-def _fresh_agent(log: Log, spec: str, seed: int) -> "Agent":
+def fresh_agent(log: Log, spec: str, seed: int) -> "Agent":
+    """An agent with the actions of a log that has not learned anything."""
     from melee.agent import Agent  # compiles kernels: not for those who ask the doctor only
 
     return Agent(log.labels, explorer=spec, seed=seed, reward_range=log.reward_range)
@@ -317,7 +318,8 @@ def _check_estimators(given: Sequence[str]) -> None:
             raise unknown("estimator", name, list(ESTIMATORS))
 
 
-def _check_confidence(given: float) -> None:
+def check_confidence(given: float) -> None:
+    """Refuse what is no share between 0 and 1."""
     if not 0.0 < given < 1.0:
         raise InputError(
             f"confidence is {given!r}; expected a number between 0 and 1, such as 0.95"
