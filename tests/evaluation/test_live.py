@@ -46,6 +46,18 @@ class FixedAgent:
         self.taught.append(lesson)
 
 
+class NotingAgent(StubAgent):
+    """Wants the action that was last rewarded, and notes what it was taught."""
+
+    def __init__(self, actions):
+        super().__init__(actions)
+        self.taught = []
+
+    def learn(self, *lesson):
+        self.taught.append(lesson)
+        super().learn(*lesson)
+
+
 # -- replays -----------------------------------------------------------------------------------
 
 
@@ -60,13 +72,11 @@ def test_in_a_uniform_log_a_round_is_accepted_if_the_policy_agrees_with_it():
 
 def test_a_policy_learns_accepted_rounds_only_with_the_probability_it_gave_them():
     log = Log(clean_log())
-    agent: Any = StubAgent(log.labels)
-    lessons: list[tuple[Any, ...]] = []
-    agent.learn = lambda *lesson: (lessons.append(lesson), StubAgent.learn(agent, *lesson))
+    agent: Any = NotingAgent(log.labels)
     run = replay(log, agent, np.arange(600), 0, "any")
     rows = np.flatnonzero(run.accepted)
     assert 0 < len(rows) < 600
-    for i, (context, action, reward, probability) in zip(rows, lessons, strict=True):
+    for i, (context, action, reward, probability) in zip(rows, agent.taught, strict=True):
         assert context is log.contexts[i]
         assert (action, reward) == (log.labels[log.actions[i]], log.rewards[i])
         assert probability == run.chosen[i, log.actions[i]]
@@ -266,27 +276,27 @@ def test_intervals_hold_live_runs_in_every_world_and_of_every_explorer():
         (name, explorer): cell
         for name, world in WORLDS.items()
         for explorer, cell in zip(
-            EXPLORERS, cells(world, EXPLORERS, n_rounds=400, n_logs=12, n_live=100), strict=True
+            EXPLORERS, cells(world, EXPLORERS, n_rounds=400, n_logs=10, n_live=60), strict=True
         )
     }
     assert len(every) == 72
     for kind in ("dr", "replay"):
         held = {where: cell.holds(kind) for where, cell in every.items()}
-        assert np.concatenate(list(held.values())).sum() >= least_of(72 * 12), kind
+        assert np.concatenate(list(held.values())).sum() >= least_of(72 * 10), kind
         for where, one in held.items():
-            assert one.sum() >= 7, (kind, where)  # of 12: once in 100,000 cells if 95 % hold
+            assert one.sum() >= 6, (kind, where)  # of 10; fewer are one cell in 16,000 by chance
         for explorer in EXPLORERS:
             some = np.concatenate([held[name, explorer] for name in WORLDS])
-            assert some.sum() >= least_of(12 * 12), (kind, explorer)
+            assert some.sum() >= least_of(12 * 10), (kind, explorer)
         widths = [cell.width(kind) for cell in every.values()]
-        assert np.median(widths) < 1.6, kind  # of the ideal: intervals that say something
+        assert np.median(widths) < 1.8, kind  # of the ideal: intervals that say something
     narrower = [
         (np.diff(cell.found["dr"][:, 1:]) / np.diff(cell.found["replay"][:, 1:])).mean()
         for cell in every.values()
     ]
     assert np.mean(narrower) < 0.95
     trained = np.concatenate([cell.holds("trained on the log") for cell in every.values()])
-    assert trained.sum() < least_of(72 * 12)
+    assert trained.sum() < least_of(72 * 10)
 
 
 def test_logs_of_a_policy_that_learned_are_replayed_without_bias():

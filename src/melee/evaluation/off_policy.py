@@ -99,10 +99,11 @@ def evaluate(
         - An `Agent`: as it is, without learning. It has to come from other rounds than these: of
           an agent that learned from this very log, the estimate is too good.
         - A function from a context to an action, or to a dict of actions' probabilities.
-        - An explorer's SPEC, such as "linucb:alpha=0.2": a fresh agent goes along the log. In each
-          round its probabilities are noted, then it learns what was logged. The estimate is of
-          the policies it went through, on average. That is not quite what it would earn live: it
-          learns here from the actions that the log chose, not from its own.
+        - An explorer's SPEC, such as "linucb:alpha=0.2": a fresh agent is trained on this log. In
+          each round its probabilities are noted, then it learns what was logged. The estimate is
+          of the policies it went through, on average. That is not what it would earn live: it
+          learns here from the actions that the log chose, so exploring is free; see
+          `evaluate_live`.
     confidence
         Of the intervals.
     seed
