@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from benchmarks.live_evaluation import EXPLORERS, WORLDS, cells
 from melee import Agent, evaluate_live
 from melee.errors import InputError, UnknownNameError
 from melee.evaluation import LiveEvaluation, compare_live
@@ -15,6 +14,7 @@ from melee.evaluation.live import luck
 from melee.evaluation.log import Log
 from melee.evaluation.replay import accepted_share, replay, starts
 from melee.history import History, Round
+from tests.evaluation.live_runs import EXPLORERS, WORLDS, cells
 from tests.evaluation.test_evaluate import (
     StubAgent,
     adaptive_log,
@@ -85,9 +85,9 @@ def test_a_policy_learns_accepted_rounds_only_with_the_probability_it_gave_them(
 @pytest.mark.parametrize("with_pmf", [True, False])
 def test_accepted_rounds_are_distributed_as_if_the_policy_had_played(with_pmf):
     world = World(softmax(5, 3, 0.5, 7), softmax(5, 3, 0.6, 2), softmax(5, 3, 1.0, 3))
-    log = Log(history_of(world, 20_000, seed=0, with_pmf=with_pmf))
+    log = Log(history_of(world, 8_000, seed=0, with_pmf=with_pmf))
     agent: Any = FixedAgent(policy_of(world), log.labels)
-    run = replay(log, agent, np.arange(20_000), 0, "any")
+    run = replay(log, agent, np.arange(8_000), 0, "any")
     rows = np.flatnonzero(run.accepted)
     contexts: list[Any] = log.contexts
     kinds = [int(contexts[i]["kind"][1:]) for i in rows]
@@ -99,7 +99,7 @@ def test_accepted_rounds_are_distributed_as_if_the_policy_had_played(with_pmf):
     assert (((counts - expected) ** 2) / expected).sum() < 36.1  # chi-square, 14, 0.999
     share = accepted_share(log)
     assert share == world.logging.min()
-    assert abs(n - share * 20_000) < 4.0 * math.sqrt(share * 20_000)
+    assert abs(n - share * 8_000) < 4.0 * math.sqrt(share * 8_000)
 
 
 def test_a_replay_counts_what_the_policy_wants_and_the_log_does_not_know():
