@@ -26,8 +26,8 @@ Of 16 logs for each of 12 worlds and 6 explorers, the 95 % interval of `dr` held
 runs in 98 %, and in no cell in fewer than 14; that of `replay` in more than 99 %. They are about a
 third and a half wider than the ideal, since estimates average several replays and halves are
 replayed once. The interval of the rounds alone would be far too narrow where live runs differ: with
-three sections of a site and LinUCB of a small bonus, runs of 650 rounds have a deviation of 0.07, of
-which the rewards of one run show 0.02. `tests/evaluation` repeats the simulation.
+three sections of a site and LinUCB of a small bonus, runs of 650 rounds have a deviation of 0.07,
+of which the rewards of one run show 0.02. `tests/evaluation` repeats the simulation.
 
 **What is assumed.** Contexts and rewards do not depend on earlier decisions, and the logged
 probabilities are right. The estimate speaks of a run as long as the accepted rounds, not of what
