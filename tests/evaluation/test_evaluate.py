@@ -127,7 +127,7 @@ def test_an_explorer_learns_a_round_as_often_as_it_stands_for_others(monkeypatch
     agent: Any = StubAgent(ACTIONS)
     learned = []
     agent.learn = lambda *record: learned.append(record[1])
-    monkeypatch.setattr(module, "_fresh_agent", lambda log, spec, seed: agent)
+    monkeypatch.setattr(module, "fresh_agent", lambda log, spec, seed: agent)
     log = changed(clean_log(30), stands_for=lambda one: 4.0 if one.id == "r0" else 1.5)
     choices(Log(log), "stub", 0)
     assert learned[:5] == [log[0].action] * 4 + [log[1].action]
@@ -228,7 +228,7 @@ def test_an_agent_is_asked_for_all_actions_where_none_are_logged():
 
 def test_a_spec_answers_for_each_round_before_it_learns_it(monkeypatch):
     module = import_module("melee.evaluation.off_policy")
-    monkeypatch.setattr(module, "_fresh_agent", lambda log, spec, seed: StubAgent(log.labels))
+    monkeypatch.setattr(module, "fresh_agent", lambda log, spec, seed: StubAgent(log.labels))
     history = clean_log()
     chosen, outside = choices(Log(history), "stub", seed=0)
     log = Log(history)

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from melee.cli import app
 from melee.cli.base import out as console
 from melee.errors import DataError, InputError
+from melee.evaluation import evaluate_live
 from melee.history import History, Round
 from tests.evaluation.worlds import clean_log, without_most_failures
 
@@ -74,6 +75,28 @@ def test_evaluate_shows_the_log_each_explorer_and_the_reason_of_a_refusal(log):
     assert "full-information is refused: " in result.stderr
 
 
+def test_evaluate_leads_with_what_explorers_would_earn_live_and_what_that_assumes(log):
+    said = " ".join(run("evaluate", log, "--explorers", EXPLORER).stdout.split())
+    live, trained = said.index("Live: what each would"), said.index("Trained on this log")
+    assert live < trained
+    for words in ("live estimate", "interval", "rounds it speaks of"):
+        assert live < said.index(words) < trained
+    assert "contexts and rewards not to depend on earlier decisions" in said
+    assert "Each explorer learns from what the log tried, not from its own choices" in said
+
+
+def test_evaluate_says_why_a_log_cannot_tell_of_live_runs(tmp_path):
+    path = tmp_path / "short.jsonl"
+    clean_log(150).write(path)
+    result = run("evaluate", str(path), "--explorers", "uniform")
+    assert result.exit_code == 0
+    assert "uniform: this log cannot tell what uniform would earn live: of 150" in result.stderr
+    row = json.loads(run("evaluate", str(path), "--explorers=uniform", "--format=json").stdout)[1]
+    assert row["live"] is None
+    assert "about 15 would be accepted" in row["live_refused"]
+    assert row["refused"] is None
+
+
 def test_evaluate_writes_the_same_numbers_as_csv_and_json(log):
     arguments = ("evaluate", log, "--explorers", EXPLORER, "--confidence", "0.9")
     rows = json.loads(run(*arguments, "--format", "json").stdout)
@@ -82,6 +105,11 @@ def test_evaluate_writes_the_same_numbers_as_csv_and_json(log):
     for row, written in zip(rows, table, strict=True):
         for name in ("dr", "dr_low", "snips_high", "ips", "effective_sample_size"):
             assert float(written[name]) == row[name]
+    for name in ("live", "live_low", "live_high", "live_rounds"):
+        assert float(table[1][name]) == rows[1][name]
+        assert rows[0][name] is None
+    found = evaluate_live(clean_log(500), EXPLORER, confidence=0.9)
+    assert (rows[1]["live"], rows[1]["live_rounds"]) == (found.value, found.n_accepted)
     assert np.isclose(rows[0]["ips"], clean_log(500).rewards.mean())
     assert rows[1]["dr_low"] < rows[1]["dr"] < rows[1]["dr_high"]
     assert rows[1]["refused"] is None

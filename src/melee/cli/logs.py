@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from melee.checks import RewardRange
     from melee.errors import MeleeError
-    from melee.evaluation import Difference, Estimate, Evaluation
+    from melee.evaluation import Difference, Estimate, Evaluation, LiveEvaluation
     from melee.history import History
 
 DEFAULT_EXPLORERS = "melee,linucb,epsilon-greedy:epsilon=0.05,uniform"
@@ -83,10 +83,13 @@ def evaluate(
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a log with a bad line.")] = False,
     format: Annotated[str, typer.Option(help="table, csv or json.")] = "table",  # noqa: A002
 ) -> None:
-    """Estimate what explorers would have earned, from a log of any policy with probabilities."""
+    """Estimate what explorers would have earned live, from a log of any policy with probabilities.
+
+    Also what they earn when the log trains them, which spares them the price of exploring.
+    """
     check_format(format, "table", "csv", "json")
     from melee.errors import InputError
-    from melee.evaluation import compare
+    from melee.evaluation import compare, compare_live
     from melee.explorers import parse
     from melee.history import History
 
@@ -111,13 +114,16 @@ def evaluate(
     if not evaluated:
         reason = next(iter(found.values()))
         raise InputError(f"{log}: {reason}")
-    rows = [_logged(evaluated[0]), *(_row(spec, one) for spec, one in found.items())]
+    live = compare_live(history, specs, confidence=confidence, seed=seed, reward_range=declared)
+    rows = [_logged(evaluated[0])]
+    rows += [_with_live(_row(spec, one), live[spec]) for spec, one in found.items()]
     if format == "json":
         print(json.dumps(rows, indent=2))
     elif format == "csv":
         lines = ({**row, "warnings": " | ".join(row["warnings"])} for row in rows)
         print(csv_text(list(_EMPTY), ([line[name] for name in _EMPTY] for line in lines)), end="")
     else:
+        _show_live(rows, confidence)
         _show(rows, names, confidence)
 
 
@@ -160,6 +166,7 @@ _DIFFERENCE = {
 }
 _EMPTY: dict[str, Any] = {
     "policy": "",
+    **dict.fromkeys(("live", "live_low", "live_high", "live_rounds", "live_refused")),
     **{f"{name}{end}": None for name in _ESTIMATORS for end in ("", "_low", "_high")},
     **dict.fromkeys(_DIFFERENCE),
     "effective_sample_size": None,
@@ -182,6 +189,15 @@ def _row(spec: str, found: "Evaluation | MeleeError") -> dict[str, Any]:
         "n_rounds": found.n_rounds,
         "warnings": list(found.warnings),
     }
+
+
+def _with_live(row: dict[str, Any], found: "LiveEvaluation | MeleeError") -> dict[str, Any]:
+    """The row with what its explorer would earn live, or the reason why the log cannot tell."""
+    if isinstance(found, Exception) or found.reason is not None:
+        return row | {"live_refused": getattr(found, "reason", str(found))}
+    said = [f"live: {one}" for one in found.warnings if one not in row["warnings"]]
+    ends = {"live_low": found.low, "live_high": found.high, "live_rounds": found.n_accepted}
+    return row | {"live": found.value, **ends, "warnings": row["warnings"] + said}
 
 
 def _logged(found: "Evaluation") -> dict[str, Any]:
@@ -217,9 +233,34 @@ def _digits(row: dict[str, Any], name: str, ends: str = "") -> tuple[str, str]:
     return value, f"{low}{'–' if numbers[1] >= 0.0 else ' to '}{high}"
 
 
+def _show_live(rows: list[dict[str, Any]], confidence: float) -> None:
+    from melee.evaluation.live import ASSUMES
+
+    table = Table(
+        title="Live: what each would have earned on its own",
+        title_justify="left",
+        caption=f"Mean rewards with {confidence:.4g} confidence intervals. {ASSUMES}",
+        caption_justify="left",
+    )
+    table.add_column("explorer", overflow="fold")
+    for name in ("live estimate", "interval", "rounds it speaks of"):
+        table.add_column(name, justify="right")
+    for row in rows[1:]:
+        told = row["live"] is not None
+        cells = [*_digits(row, "live"), f"{row['live_rounds']:,}"] if told else ["–"] * 3
+        table.add_row(*map(Text, [row["policy"], *cells]))
+    out.print(table)
+    for row in rows[1:]:
+        if row["live_refused"] and row["live_refused"] != row["refused"]:
+            say(f"{row['policy']}: {row['live_refused']}")
+
+
 def _show(rows: list[dict[str, Any]], names: list[str], confidence: float) -> None:
     table = Table(
-        caption=f"Mean rewards with {confidence:.4g} confidence intervals; logged is what the log "
+        title="Trained on this log: exploring is free here",
+        title_justify="left",
+        caption="Each explorer learns from what the log tried, not from its own choices. Mean "
+        f"rewards with {confidence:.4g} confidence intervals; logged is what the log "
         "earned. Look at dr first; dm is only as good as its model. ESS, the effective "
         "sample size: how many rounds of the policy itself would tell as much.",
         caption_justify="left",

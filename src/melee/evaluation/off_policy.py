@@ -124,10 +124,11 @@ def evaluate(
         - An `Agent`: as it is, without learning. It has to come from other rounds than these: of
           an agent that learned from this very log, the estimate is too good.
         - A function from a context to an action, or to a dict of actions' probabilities.
-        - An explorer's SPEC, such as "linucb:alpha=0.2": a fresh agent goes along the log. In each
-          round its probabilities are noted, then it learns what was logged. The estimate is of
-          the policies it went through, on average. That is not quite what it would earn live: it
-          learns here from the actions that the log chose, not from its own.
+        - An explorer's SPEC, such as "linucb:alpha=0.2": a fresh agent is trained on this log. In
+          each round its probabilities are noted, then it learns what was logged. The estimate is
+          of the policies it went through, on average. That is not what it would earn live: it
+          learns here from the actions that the log chose, so exploring is free; see
+          `evaluate_live`.
     confidence
         Of the intervals.
     seed
@@ -242,7 +243,7 @@ def _asked(
     """The log and the seed, after a check of all that is asked."""
     log = Log(history, reward_range)
     _check_estimators(estimators)
-    _check_confidence(confidence)
+    check_confidence(confidence)
     return log, whole_number("seed", seed, 0)
 
 
@@ -365,7 +366,7 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
     """
     learner: Agent | None = None
     if isinstance(policy, str):
-        policy = learner = _fresh_agent(log, policy, seed)
+        policy = learner = fresh_agent(log, policy, seed)
     chosen, outside = np.zeros((log.n_rounds, len(log.labels))), np.zeros(log.n_rounds)
     times = repetitions(log.stands_for)
     for i, (context, pmf) in enumerate(zip(log.contexts, log.pmfs, strict=True)):
@@ -376,7 +377,7 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
         else:
             # All are open unless the log says otherwise; saying so costs an agent time.
             all_open = pmf is None or (learner is not None and len(pmf) == len(log.labels))
-            given = policy.pmf(context, actions=None if all_open else _open(policy, pmf, i))
+            given = policy.pmf(context, actions=None if all_open else open_actions(policy, pmf, i))
         for label, chance in given.items():
             position = log.index.get(label)
             if position is None:
@@ -390,7 +391,7 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
     return chosen, outside
 
 
-def _open(agent: "Agent", pmf: Mapping[Label, float] | None, i: int) -> list[Label]:
+def open_actions(agent: "Agent", pmf: Mapping[Label, float] | None, i: int) -> list[Label]:
     """Those of a round's actions that an agent has."""
     known = set(agent.actions_)
     some = [label for label in pmf or () if label in known]
@@ -402,7 +403,8 @@ def _open(agent: "Agent", pmf: Mapping[Label, float] | None, i: int) -> list[Lab
     return some
 
 
-def _fresh_agent(log: Log, spec: str, seed: int) -> "Agent":
+def fresh_agent(log: Log, spec: str, seed: int) -> "Agent":
+    """An agent with the actions of a log that has not learned anything."""
     from melee.agent import Agent  # compiles kernels: not for those who ask the doctor only
 
     return Agent(log.labels, explorer=spec, seed=seed, reward_range=log.reward_range)
@@ -449,7 +451,8 @@ def _check_baseline(given: str, named: Mapping[str, Policy]) -> None:
         raise unknown("baseline", given, [LOGGED, *named])
 
 
-def _check_confidence(given: float) -> None:
+def check_confidence(given: float) -> None:
+    """Refuse what is no share between 0 and 1."""
     if not 0.0 < given < 1.0:
         raise InputError(
             f"confidence is {given!r}; expected a number between 0 and 1, such as 0.95"
