@@ -8,7 +8,7 @@ help:
 	@echo "make demo         compare all explorers on the bundled datasets"
 	@echo "make test         the whole test suite"
 	@echo "make test-long    the checks that take minutes"
-	@echo "make test-peers   the checks that need VowpalWabbit, in an environment of its own"
+	@echo "make test-peers   the checks beside VowpalWabbit and OBP, in an environment of its own"
 	@echo "make lint         format, lint, types, import contract"
 	@echo "make check        lint and test"
 	@echo "make bench-peers  speed beside VowpalWabbit's, in an environment of its own"
@@ -53,9 +53,9 @@ format: .venv/ready
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-# The files that we write for VowpalWabbit, read by VowpalWabbit.
+# The files that we write for VowpalWabbit, read by VowpalWabbit; estimates beside OBP's definitions.
 test-peers: .venv-peers/ready
-	.venv-peers/bin/python -m pytest tests/history
+	.venv-peers/bin/python -m pytest tests/history tests/evaluation/test_obp.py
 
 bench-peers: .venv-peers/ready
 	.venv-peers/bin/python -m benchmarks.peers --out benchmarks/results

@@ -2,17 +2,18 @@
 
 import itertools
 import math
+import statistics
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
 from melee.evaluation import estimates
-from melee.evaluation.reward_model import cross_fitted
+from melee.evaluation.reward_model import cross_fitted, implied_weights
 from tests.evaluation.worlds import worlds
 
 WORLDS = worlds()
@@ -52,6 +53,25 @@ def repeated(times, *arrays):
     return [np.repeat(one, times, axis=0) for one in arrays]
 
 
+def naive_switch(target, logging, actions, rewards, q, tau):
+    """Wang, Agarwal and Dudík (2017), the doubly robust form: heavy rounds are the model's."""
+    total = 0.0
+    for i, action in enumerate(actions):
+        weight = target[i][action] / logging[i][action]
+        if weight <= tau:
+            total += weight * (rewards[i] - q[i][action])
+    return naive_direct(target, q) + total / len(actions)
+
+
+def naive_shrunk(target, logging, actions, rewards, q, lam):
+    """Su, Dimakopoulou, Krishnamurthy and Dudík (2020), optimistic shrinkage."""
+    total = 0.0
+    for i, action in enumerate(actions):
+        weight = target[i][action] / logging[i][action]
+        total += lam * weight / (weight**2 + lam) * (rewards[i] - q[i][action])
+    return naive_direct(target, q) + total / len(actions)
+
+
 def drawn(n_rounds, seed, n_actions=4):
     rng = np.random.default_rng(seed)
     target, logging = rng.dirichlet(np.ones(n_actions), (2, n_rounds))
@@ -71,8 +91,10 @@ def test_a_round_that_stands_for_several_counts_as_if_it_were_there_so_often(n_r
     found = [
         estimates.ips(weights, rewards, sizes=sizes),
         estimates.snips(weights, rewards, sizes=sizes),
-        estimates.direct(predicted),
+        estimates.direct(predicted, weights, rewards, of_chosen, sizes=sizes),
         estimates.doubly_robust(weights, rewards, of_chosen, predicted, sizes=sizes),
+        estimates.switch(weights, rewards, of_chosen, predicted, tau=1.1, sizes=sizes),
+        estimates.shrunk(weights, rewards, of_chosen, predicted, lam=2.5, sizes=sizes),
     ]
     target, logging, actions, rewards, q = repeated(times, target, logging, actions, rewards, q)
     expected = [
@@ -80,6 +102,8 @@ def test_a_round_that_stands_for_several_counts_as_if_it_were_there_so_often(n_r
         naive_snips(target, logging, actions, rewards),
         naive_direct(target, q),
         naive_doubly_robust(target, logging, actions, rewards, q),
+        naive_switch(target, logging, actions, rewards, q, tau=1.1),
+        naive_shrunk(target, logging, actions, rewards, q, lam=2.5),
     ]
     assert_allclose([one.value for one in found], expected, rtol=1e-9)
 
@@ -94,6 +118,18 @@ def test_sizes_of_1_change_nothing():
     plain = estimates.doubly_robust(weights, rewards, of_chosen, predicted)
     terms = estimates.ratio_terms(ones * predicted, ones)
     assert estimates.doubly_robust(weights, rewards, of_chosen, terms, sizes=ones) == plain
+    arguments = weights, rewards - of_chosen, predicted
+    for choose in (estimates.choose_tau, estimates.choose_lam):
+        assert choose(*arguments, ones) == choose(*arguments)
+
+
+def test_a_weight_that_all_rounds_share_is_switched_in_all_or_none_whatever_their_sizes():
+    sizes = np.random.default_rng(0).uniform(0.1, 3.0, size=300)
+    sizes /= sizes.mean()
+    weights = sizes * (0.7 / 0.3)
+    found = estimates.choose_tau(weights, np.ones(300), np.zeros(300), sizes)
+    kept = estimates.switched(weights / sizes, found)
+    assert (kept > 0.0).all()
 
 
 def dropped(weights, rewards, share, rng):
@@ -131,17 +167,72 @@ def test_estimates_agree_with_their_definitions(n_rounds, seed):
     found = [
         estimates.ips(weights, rewards),
         estimates.snips(weights, rewards),
-        estimates.direct(predicted),
+        estimates.direct(predicted, weights, rewards, q[rows, actions]),
         estimates.doubly_robust(weights, rewards, q[rows, actions], predicted),
+        estimates.switch(weights, rewards, q[rows, actions], predicted, tau=1.1),
+        estimates.shrunk(weights, rewards, q[rows, actions], predicted, lam=2.5),
     ]
     expected = [
         naive_ips(target, logging, actions, rewards),
         naive_snips(target, logging, actions, rewards),
         naive_direct(target, q),
         naive_doubly_robust(target, logging, actions, rewards, q),
+        naive_switch(target, logging, actions, rewards, q, tau=1.1),
+        naive_shrunk(target, logging, actions, rewards, q, lam=2.5),
     ]
-    assert [one.name for one in found] == ["ips", "snips", "dm", "dr"]
+    assert [one.name for one in found] == ["ips", "snips", "dm", "dr", "switch", "dros"]
     assert_allclose([one.value for one in found], expected, rtol=1e-12)
+
+
+weighted_rounds = st.lists(
+    st.tuples(st.floats(0, 100), st.floats(0, 1), st.floats(-1, 2), st.floats(-1, 2)),
+    min_size=2,
+    max_size=30,
+)
+
+
+@settings(max_examples=40)
+@given(weighted_rounds)
+def test_switch_and_shrinkage_lie_between_the_model_and_doubly_robust(given_rounds):
+    weights, rewards, of_chosen, predicted = np.array(given_rounds).T
+    dr = estimates.doubly_robust(weights, rewards, of_chosen, predicted)
+    by: list[Any] = [estimates.switch, estimates.shrunk]
+    whole = [one(weights, rewards, of_chosen, predicted, np.inf) for one in by]
+    none = [one(weights, rewards, of_chosen, predicted, 0.0) for one in by]
+    for one in whole:
+        assert one[1:] == dr[1:]
+    for one in none:
+        assert_allclose(one.value, predicted.mean(), atol=1e-12)
+        assert one[2:] == dr[2:]
+
+
+@pytest.mark.parametrize(("reduced", "most"), [("switched", 3.0), ("shrunken", 1.5)])
+def test_smaller_weights_are_never_larger_than_the_setting_allows(reduced, most):
+    weights = np.geomspace(1e-3, 1e6, 200)
+    setting = {"switched": 3.0, "shrunken": 9.0}[reduced]
+    kept = getattr(estimates, reduced)(weights, setting)
+    assert (kept <= weights).all()
+    assert kept.max() <= most
+
+
+@pytest.mark.parametrize("choose", [estimates.choose_tau, estimates.choose_lam])
+def test_settings_are_those_of_the_least_estimated_square_error(choose):
+    reduced = {"choose_tau": estimates.switched, "choose_lam": estimates.shrunken}[choose.__name__]
+    rng = np.random.default_rng(0)
+    weights = rng.lognormal(sigma=1.5, size=400)
+    weights /= weights.mean()
+    predicted = rng.uniform(0.3, 0.5, size=400)
+    for wrong, errors in [(0.0, rng.normal(size=400)), (0.5, rng.normal(0.5, 0.01, size=400))]:
+        setting = choose(weights, errors, predicted)
+        tried = [*np.geomspace(0.01, 1e4, 50), np.inf]
+        squares = {}
+        for one in [*tried, setting]:
+            kept = reduced(weights, one)
+            bias = sum((weights - kept) * errors) / 400
+            squares[one] = statistics.variance(predicted + kept * errors) / 400 + bias**2
+        assert squares[setting] <= 1.05 * min(squares.values())
+        if wrong:  # where the model is wrong everywhere, weights are kept whole
+            assert reduced(weights, setting).sum() > 0.95 * weights.sum()
 
 
 def all_logs(n_rounds):
@@ -171,7 +262,7 @@ def test_ips_and_doubly_robust_are_right_on_average_over_all_logs_with_any_model
         predicted = (TARGET * q)[x].sum(axis=1)
         mean_ips += chance * estimates.ips(weights, r).value
         mean_dr += chance * estimates.doubly_robust(weights, r, q[x, a], predicted).value
-        mean_dm += chance * estimates.direct(predicted).value
+        mean_dm += chance * predicted.mean()
         total += chance
     assert_allclose([total, mean_ips, mean_dr], [1.0, TRUTH, TRUTH], rtol=1e-12)
     assert abs(mean_dm - TRUTH) > 0.05  # the model is wrong, and dm with it
@@ -231,8 +322,10 @@ def test_intervals_lie_in_0_to_1_and_grow_with_confidence(given_rounds, confiden
     calls: list[tuple[Any, Any]] = [
         (estimates.ips, (weights, rewards)),
         (estimates.snips, (weights, rewards)),
-        (estimates.direct, (predicted,)),
+        (estimates.direct, (predicted, weights, rewards, chosen)),
         (estimates.doubly_robust, (weights, rewards, chosen, predicted)),
+        (estimates.switch, (weights, rewards, chosen, predicted, 2.0)),
+        (estimates.shrunk, (weights, rewards, chosen, predicted, 2.0)),
     ]
     for estimate, arguments in calls:
         narrow = estimate(*arguments, confidence)
@@ -290,6 +383,87 @@ HARD = {
     ("rarely heavy, nearly certain rewards", 200, "ips"): 0.86,
 }
 """Weights of 30 are missed in a third of these logs, and nothing in them tells."""
+
+
+SMALL = [
+    "mild",
+    "mild, many actions",
+    "heavy, uniform target",
+    "rare rewards",
+    "rare rewards, uniform target",
+    "nearly certain rewards",
+    "nearly the same policy",
+]
+"""Worlds of which 50 rounds are worth 10, often enough."""
+
+
+@pytest.mark.parametrize("n_rounds", [50, 200, 1000])
+@pytest.mark.parametrize("name", SMALL)
+def test_snips_holds_the_truth_as_often_as_it_says_in_small_logs(name, n_rounds):
+    world = WORLDS[name]
+    held, n_accepted = {0.8: 0, 0.95: 0}, 0
+    for seed in range(250):
+        x, a, rewards = world.draw(n_rounds, seed)
+        weights = world.weights(x, a)
+        low, high = estimates.mean_interval(weights, 0.0, estimates.typical_weight(weights), 0.9999)
+        if estimates.effective_sample_size(weights) < 10.0 or not low <= 1.0 <= high:
+            continue
+        n_accepted += 1
+        for confidence in held:
+            found = estimates.snips(weights, rewards, confidence)
+            held[confidence] += found.low <= world.truth <= found.high
+    assert n_accepted >= 150
+    for confidence, n_held in held.items():
+        error = math.sqrt(confidence * (1.0 - confidence) / n_accepted)
+        assert n_held / n_accepted >= confidence - 2.5 * error, confidence
+
+
+def test_few_effective_rounds_make_snips_less_sure():
+    weights = np.array([100.0] * 11 + [0.01] * 500)
+    rewards = np.tile([1.0, 0.0], 256)[:511]
+    found = estimates.snips(weights, rewards)
+    w, r = np.append(weights, 100.0), np.append(rewards, 1.0)
+    ratio = w @ r / w.sum()
+    error = (w * (r - ratio)).std(ddof=1) / w.mean() / math.sqrt(512)
+    assert_allclose(found.high, ratio + stats.t(11).ppf(0.975) * error, rtol=1e-3)
+
+
+LINEAR = np.random.default_rng(5).uniform(-0.5, 0.5, (5, 6)) / math.sqrt(6)
+LEVELS = np.random.default_rng(6).uniform(0.5, 1.5, 5)
+BEST = float(
+    np.mean([(np.array(x) @ LINEAR.T + LEVELS).max() for x in itertools.product([-1, 1], repeat=6)])
+)
+"""What the best action of each context earns on average, at a rate of 1."""
+
+
+def direct_by_model(rate, n_rounds, seed):
+    """The direct method and the truth, where rewards are linear, as the model is."""
+    rng = np.random.default_rng(seed)
+    X = rng.choice([-1.0, 1.0], (n_rounds, 6))
+    means = rate * (X @ LINEAR.T + LEVELS)
+    rows, actions = np.arange(n_rounds), rng.integers(5, size=n_rounds)
+    rewards = (rng.random(n_rounds) < means[rows, actions]).astype(float)
+    chosen = np.eye(5)[means.argmax(axis=1)]
+    fold = rows % 5
+    q = cross_fitted(X, actions, rewards, 5, fold)
+    implied = implied_weights(X, actions, chosen, np.zeros(n_rounds), fold)
+    predicted = (chosen * q).sum(axis=1)
+    return estimates.direct(predicted, implied, rewards, q[rows, actions]), rate * BEST
+
+
+@pytest.mark.parametrize(("rate", "n_rounds"), [(0.005, 4000), (0.05, 800)])
+def test_the_direct_method_has_no_bias_and_an_honest_interval_where_its_model_is_right(
+    rate, n_rounds
+):
+    values, held = [], 0
+    for seed in range(120):
+        found, truth = direct_by_model(rate, n_rounds, seed)
+        values.append(found.value)
+        held += found.low <= truth <= found.high
+    error = np.std(values, ddof=1) / math.sqrt(120)
+    assert abs(np.mean(values) - truth) < 2.5 * error
+    assert error < 0.04 * truth  # so that a bias of a tenth would show
+    assert held >= 108  # of 114 promised
 
 
 @pytest.mark.parametrize(("n_rounds", "n_logs"), [(200, 400), (2000, 400)])

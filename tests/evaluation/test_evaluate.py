@@ -127,7 +127,7 @@ def test_an_explorer_learns_a_round_as_often_as_it_stands_for_others(monkeypatch
     agent: Any = StubAgent(ACTIONS)
     learned = []
     agent.learn = lambda *record: learned.append(record[1])
-    monkeypatch.setattr(module, "_fresh_agent", lambda log, spec, seed: agent)
+    monkeypatch.setattr(module, "fresh_agent", lambda log, spec, seed: agent)
     log = changed(clean_log(30), stands_for=lambda one: 4.0 if one.id == "r0" else 1.5)
     choices(Log(log), "stub", 0)
     assert learned[:5] == [log[0].action] * 4 + [log[1].action]
@@ -228,7 +228,7 @@ def test_an_agent_is_asked_for_all_actions_where_none_are_logged():
 
 def test_a_spec_answers_for_each_round_before_it_learns_it(monkeypatch):
     module = import_module("melee.evaluation.off_policy")
-    monkeypatch.setattr(module, "_fresh_agent", lambda log, spec, seed: StubAgent(log.labels))
+    monkeypatch.setattr(module, "fresh_agent", lambda log, spec, seed: StubAgent(log.labels))
     history = clean_log()
     chosen, outside = choices(Log(history), "stub", seed=0)
     log = Log(history)
@@ -356,6 +356,9 @@ def test_a_spec_goes_along_a_log_in_any_unit():
 def test_numbers_are_shown_in_digits_that_tell_something():
     assert str(Estimate("dr", 0.5, 0.25, 0.75)) == "0.5000 [0.2500, 0.7500]"
     assert str(Estimate("dr", -12.5, -20.0, 1.0)) == "-12.5000 [-20.0000, 1.0000]"
+    assert str(Estimate("dr", 0.0043, 0.0, 0.012)) == "0.00430 [0.00000, 0.01200]"
+    assert str(Estimate("dr", 0.00043, 0.0002, 0.0009)) == "0.000430 [0.000200, 0.000900]"
+    assert str(Estimate("dr", 1e-9, -0.02, 0.02)) == "0.00000 [-0.02000, 0.02000]"
     assert str(Estimate("dr", 1.5e-7, 0.0, 3.25e-7)) == "1.5e-07 [0, 3.25e-07]"
     assert str(Estimate("dr", 1234567.0, 0.0, 2e6)) == "1.23457e+06 [0, 2e+06]"
 

@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 from melee.cli import app
 from melee.cli.base import out as console
 from melee.errors import DataError, InputError
+from melee.evaluation import evaluate_live
+from melee.history import History, Round
 from tests.evaluation.worlds import clean_log, without_most_failures
 
 runner = CliRunner()
@@ -73,6 +75,28 @@ def test_evaluate_shows_the_log_each_explorer_and_the_reason_of_a_refusal(log):
     assert "full-information is refused: " in result.stderr
 
 
+def test_evaluate_leads_with_what_explorers_would_earn_live_and_what_that_assumes(log):
+    said = " ".join(run("evaluate", log, "--explorers", EXPLORER).stdout.split())
+    live, trained = said.index("Live: what each would"), said.index("Trained on this log")
+    assert live < trained
+    for words in ("live estimate", "interval", "rounds it speaks of"):
+        assert live < said.index(words) < trained
+    assert "contexts and rewards not to depend on earlier decisions" in said
+    assert "Each explorer learns from what the log tried, not from its own choices" in said
+
+
+def test_evaluate_says_why_a_log_cannot_tell_of_live_runs(tmp_path):
+    path = tmp_path / "short.jsonl"
+    clean_log(150).write(path)
+    result = run("evaluate", str(path), "--explorers", "uniform")
+    assert result.exit_code == 0
+    assert "uniform: this log cannot tell what uniform would earn live: of 150" in result.stderr
+    row = json.loads(run("evaluate", str(path), "--explorers=uniform", "--format=json").stdout)[1]
+    assert row["live"] is None
+    assert "about 15 would be accepted" in row["live_refused"]
+    assert row["refused"] is None
+
+
 def test_evaluate_writes_the_same_numbers_as_csv_and_json(log):
     arguments = ("evaluate", log, "--explorers", EXPLORER, "--confidence", "0.9")
     rows = json.loads(run(*arguments, "--format", "json").stdout)
@@ -81,9 +105,42 @@ def test_evaluate_writes_the_same_numbers_as_csv_and_json(log):
     for row, written in zip(rows, table, strict=True):
         for name in ("dr", "dr_low", "snips_high", "ips", "effective_sample_size"):
             assert float(written[name]) == row[name]
+    for name in ("live", "live_low", "live_high", "live_rounds"):
+        assert float(table[1][name]) == rows[1][name]
+        assert rows[0][name] is None
+    found = evaluate_live(clean_log(500), EXPLORER, confidence=0.9)
+    assert (rows[1]["live"], rows[1]["live_rounds"]) == (found.value, found.n_accepted)
     assert np.isclose(rows[0]["ips"], clean_log(500).rewards.mean())
     assert rows[1]["dr_low"] < rows[1]["dr"] < rows[1]["dr_high"]
     assert rows[1]["refused"] is None
+
+
+def test_evaluate_shows_differences_to_the_log_or_to_an_explorer(log):
+    explorers = ("--explorers", f"{EXPLORER},uniform")
+    arguments = ("evaluate", log, *explorers, "--estimators", "dr,switch,dros")
+    result = run(*arguments)
+    assert result.exit_code == 0, result.stderr
+    for words in ("What is earned beyond logged", "at any time", "switch", "dros"):
+        assert words in result.stdout
+    assert "snips" not in result.stdout
+    rows = json.loads(run(*arguments, "--baseline", "uniform", "--format", "json").stdout)
+    logged, one, baseline = rows
+    assert baseline["difference"] is None
+    assert logged["difference"] is None
+    assert one["baseline"] == "uniform"
+    assert np.isclose(one["difference"], one["dr"] - baseline["dr"])
+    assert one["difference_anytime_low"] < one["difference_low"] < one["difference"]
+    assert 0.0 < one["p_value"] <= 1.0
+
+
+def test_evaluate_shows_three_digits_of_small_rates(tmp_path):
+    path = tmp_path / "clicks.jsonl"
+    rounds = [
+        Round({"age": float(i % 7)}, "ab"[i % 2], float(i % 232 == 0), 0.5) for i in range(1160)
+    ]
+    History(rounds).write(path)
+    result = run("evaluate", str(path), "--explorers", "uniform")
+    assert "0.00431" in result.stdout  # 5 of 1160
 
 
 def test_logs_and_options_that_cannot_be_used_are_refused(log, bad_log, tmp_path):
@@ -102,6 +159,10 @@ def test_logs_and_options_that_cannot_be_used_are_refused(log, bad_log, tmp_path
             assert f"--reward-range is {given}; expected the least and the greatest" in said
     assert "rewards cannot be used" in error("evaluate", log, "--reward-range", "0,0.5")
     assert "did you mean 'linucb'" in error("evaluate", log, "--explorers", "linucp")
+    assert "did you mean 'dros'" in error("evaluate", log, "--estimators", "dro")
+    assert "unknown baseline 'best'" in error(
+        "evaluate", log, "--explorers", EXPLORER, "--baseline", "best"
+    )
     assert "--explorers names none" in error("evaluate", log, "--explorers", " , ")
     assert "confidence is 95.0" in error("evaluate", log, "--confidence", "95")
 
@@ -128,6 +189,13 @@ def test_the_commands_say_how_many_lines_are_left_out_and_why(decisions):
     assert f"1 of {n_lines:,} rows are left out, row {n_lines - 2} the fir" in result.stderr
     logged = json.loads(result.stdout)[0]
     assert abs(logged["ips"] - clean_log(500).rewards.mean()) < 0.1
+    row = json.loads(result.stdout)[1]
+    assert row["difference_low"] < row["difference"] < row["difference_high"]
+    assert [row[f"difference_anytime_{end}"] for end in ("low", "high")] == [None, None]
+    assert row["p_value"] is None
+    shown = run("evaluate", path, "--explorers", EXPLORER)
+    assert "The interval is for one look." in " ".join(shown.stdout.split())
+    assert "look at the difference once, as planned, or log every round" in shown.stderr
     found = json.loads(run("doctor", path, "--format", "json").stdout)
     rows = [one["found"] for one in found if one["check"] == "rows"]
     assert len(rows) == 3

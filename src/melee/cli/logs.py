@@ -1,6 +1,7 @@
 """Commands for logs: doctor, which looks for faults, and evaluate, which judges explorers."""
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from melee.checks import RewardRange
     from melee.errors import MeleeError
-    from melee.evaluation import Estimate, Evaluation
+    from melee.evaluation import Difference, Estimate, Evaluation, LiveEvaluation
     from melee.history import History
 
 DEFAULT_EXPLORERS = "melee,linucb,epsilon-greedy:epsilon=0.05,uniform"
@@ -70,20 +71,29 @@ def doctor(
 def evaluate(
     log: LogFile,
     explorers: Annotated[str, typer.Option(help="SPECs, separated by commas.")] = DEFAULT_EXPLORERS,
+    baseline: Annotated[
+        str, typer.Option(help="What differences are to: one of the SPECs, or the logged policy.")
+    ] = "logged",
+    estimators: Annotated[
+        str, typer.Option(help="Some of dr, switch, dros, snips, ips, dm, separated by commas.")
+    ] = "dr,snips,ips,dm",
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Of the explorers.")] = 0,
     reward_range: RewardRangeOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a log with a bad line.")] = False,
     format: Annotated[str, typer.Option(help="table, csv or json.")] = "table",  # noqa: A002
 ) -> None:
-    """Estimate what explorers would have earned, from a log of any policy with probabilities."""
+    """Estimate what explorers would have earned live, from a log of any policy with probabilities.
+
+    Also what they earn when the log trains them, which spares them the price of exploring.
+    """
     check_format(format, "table", "csv", "json")
     from melee.errors import InputError
-    from melee.evaluation import compare
+    from melee.evaluation import compare, compare_live
     from melee.explorers import parse
     from melee.history import History
 
-    specs = [spec.strip() for spec in explorers.split(",") if spec.strip()]
+    specs, names = _names(explorers), _names(estimators)
     if not specs:
         raise InputError("--explorers names none; expected SPECs, separated by commas")
     for spec in specs:
@@ -91,19 +101,34 @@ def evaluate(
     declared = _range(reward_range)
     history = History.read(log, strict=strict, usable=True)
     _say_left_out(history)
-    found = compare(history, specs, confidence=confidence, seed=seed, reward_range=declared)
+    found = compare(
+        history,
+        specs,
+        baseline=baseline,
+        confidence=confidence,
+        seed=seed,
+        estimators=names,
+        reward_range=declared,
+    )
     evaluated = [one for one in found.values() if not isinstance(one, Exception)]
     if not evaluated:
         reason = next(iter(found.values()))
         raise InputError(f"{log}: {reason}")
-    rows = [_logged(evaluated[0]), *(_row(spec, one) for spec, one in found.items())]
+    live = compare_live(history, specs, confidence=confidence, seed=seed, reward_range=declared)
+    rows = [_logged(evaluated[0])]
+    rows += [_with_live(_row(spec, one), live[spec]) for spec, one in found.items()]
     if format == "json":
         print(json.dumps(rows, indent=2))
     elif format == "csv":
         lines = ({**row, "warnings": " | ".join(row["warnings"])} for row in rows)
         print(csv_text(list(_EMPTY), ([line[name] for name in _EMPTY] for line in lines)), end="")
     else:
-        _show(rows, confidence)
+        _show_live(rows, confidence)
+        _show(rows, names, confidence)
+
+
+def _names(given: str) -> list[str]:
+    return [one.strip() for one in given.split(",") if one.strip()]
 
 
 def _say_left_out(history: "History") -> None:
@@ -129,10 +154,21 @@ def _range(given: str | None) -> "RewardRange":
         ) from None
 
 
-_ESTIMATORS = ("dr", "snips", "ips", "dm")
+_ESTIMATORS = ("dr", "switch", "dros", "snips", "ips", "dm")
+_DIFFERENCE = {
+    "baseline": "baseline",
+    "difference": "value",
+    "difference_low": "low",
+    "difference_high": "high",
+    "difference_anytime_low": "anytime_low",
+    "difference_anytime_high": "anytime_high",
+    "p_value": "p_value",
+}
 _EMPTY: dict[str, Any] = {
     "policy": "",
+    **dict.fromkeys(("live", "live_low", "live_high", "live_rounds", "live_refused")),
     **{f"{name}{end}": None for name in _ESTIMATORS for end in ("", "_low", "_high")},
+    **dict.fromkeys(_DIFFERENCE),
     "effective_sample_size": None,
     "n_rounds": None,
     "warnings": [],
@@ -148,18 +184,37 @@ def _row(spec: str, found: "Evaluation | MeleeError") -> dict[str, Any]:
         **_EMPTY,
         "policy": spec,
         **_columns(found.estimates),
+        **_compared(found.difference),
         "effective_sample_size": found.effective_sample_size,
         "n_rounds": found.n_rounds,
         "warnings": list(found.warnings),
     }
 
 
+def _with_live(row: dict[str, Any], found: "LiveEvaluation | MeleeError") -> dict[str, Any]:
+    """The row with what its explorer would earn live, or the reason why the log cannot tell."""
+    if isinstance(found, Exception) or found.reason is not None:
+        return row | {"live_refused": getattr(found, "reason", str(found))}
+    said = [f"live: {one}" for one in found.warnings if one not in row["warnings"]]
+    ends = {"live_low": found.low, "live_high": found.high, "live_rounds": found.n_accepted}
+    return row | {"live": found.value, **ends, "warnings": row["warnings"] + said}
+
+
 def _logged(found: "Evaluation") -> dict[str, Any]:
     """The log's own mean reward: all its weights are 1, so the weighted estimates are the mean."""
-    same = dict.fromkeys(("dr", "snips", "ips"), found.logged)
+    same = {one: found.logged for one in found.estimates if one != "dm"}
     n = found.n_rounds
     own = {"policy": "logged", "effective_sample_size": float(n), "n_rounds": n}
     return {**_EMPTY, **own, **_columns(same)}
+
+
+def _compared(found: "Difference | None") -> dict[str, Any]:
+    if found is None:
+        return {}
+    columns = {column: getattr(found, field) for column, field in _DIFFERENCE.items()}
+    if math.isnan(found.p_value):  # a log with dropped rounds says nothing for any time
+        columns |= dict.fromkeys(("difference_anytime_low", "difference_anytime_high", "p_value"))
+    return columns
 
 
 def _columns(estimates: "Mapping[str, Estimate]") -> dict[str, float]:
@@ -169,35 +224,85 @@ def _columns(estimates: "Mapping[str, Estimate]") -> dict[str, float]:
     return columns
 
 
-def _cell(row: dict[str, Any], name: str) -> str:
-    """An estimate, and its interval below."""
+def _digits(row: dict[str, Any], name: str, ends: str = "") -> tuple[str, str]:
+    """An estimate and its interval, in as many digits as tell something."""
     from melee.evaluation.estimates import Estimate, in_digits
 
-    numbers = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+    numbers = row[name], row[f"{name}{ends}_low"], row[f"{name}{ends}_high"]
     value, low, high = in_digits(Estimate(name, *numbers), places=3)
-    between = "–" if row[f"{name}_low"] >= 0.0 else " to "
-    return f"{value}\n{low}{between}{high}"
+    return value, f"{low}{'–' if numbers[1] >= 0.0 else ' to '}{high}"
 
 
-def _show(rows: list[dict[str, Any]], confidence: float) -> None:
+def _show_live(rows: list[dict[str, Any]], confidence: float) -> None:
+    from melee.evaluation.live import ASSUMES
+
     table = Table(
-        caption=f"Mean rewards with {confidence:.4g} confidence intervals; logged is what the log "
+        title="Live: what each would have earned on its own",
+        title_justify="left",
+        caption=f"Mean rewards with {confidence:.4g} confidence intervals. {ASSUMES}",
+        caption_justify="left",
+    )
+    table.add_column("explorer", overflow="fold")
+    for name in ("live estimate", "interval", "rounds it speaks of"):
+        table.add_column(name, justify="right")
+    for row in rows[1:]:
+        told = row["live"] is not None
+        cells = [*_digits(row, "live"), f"{row['live_rounds']:,}"] if told else ["–"] * 3
+        table.add_row(*map(Text, [row["policy"], *cells]))
+    out.print(table)
+    for row in rows[1:]:
+        if row["live_refused"] and row["live_refused"] != row["refused"]:
+            say(f"{row['policy']}: {row['live_refused']}")
+
+
+def _show(rows: list[dict[str, Any]], names: list[str], confidence: float) -> None:
+    table = Table(
+        title="Trained on this log: exploring is free here",
+        title_justify="left",
+        caption="Each explorer learns from what the log tried, not from its own choices. Mean "
+        f"rewards with {confidence:.4g} confidence intervals; logged is what the log "
         "earned. Look at dr first; dm is only as good as its model. ESS, the effective "
         "sample size: how many rounds of the policy itself would tell as much.",
         caption_justify="left",
     )
     table.add_column("policy", overflow="fold")
-    for name in _ESTIMATORS:
+    for name in names:
         table.add_column(name, justify="right", min_width=11)
     table.add_column("ESS", justify="right")
     for row in rows:
-        cells = ["–" if row[name] is None else _cell(row, name) for name in _ESTIMATORS]
+        cells = ["–" if row[name] is None else "\n".join(_digits(row, name)) for name in names]
         effective = row["effective_sample_size"]
         shown = "refused" if row["refused"] else f"{effective:,.0f}"
         table.add_row(*map(Text, [row["policy"], *cells, shown]))
     out.print(table)
+    _show_differences([row for row in rows if row["difference"] is not None])
     for row in rows:
         for sentence in row["warnings"]:
             say(f"{row['policy']}: {sentence}")
         if row["refused"]:
             say(f"{row['policy']} is refused: {row['refused']}")
+
+
+def _show_differences(rows: list[dict[str, Any]]) -> None:
+    """How much more each policy earns than the baseline, by the same rounds."""
+    if not rows:
+        return
+    at_any_time = rows[0]["p_value"] is not None
+    caption = f"What is earned beyond {rows[0]['baseline']}, by the same rounds. "
+    if at_any_time:
+        caption += (
+            "The first interval is for one look; the second, and p, hold however often you look."
+        )
+    else:
+        caption += "The interval is for one look."
+    table = Table(caption=caption, caption_justify="left")
+    table.add_column("policy", overflow="fold")
+    for name in ("difference", "interval", *(("at any time", "p") if at_any_time else ())):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        cells = [row["policy"], *_digits(row, "difference")]
+        if at_any_time:
+            _, always = _digits(row, "difference", "_anytime")
+            cells += [always, f"{row['p_value']:.2g}"]
+        table.add_row(*map(Text, cells))
+    out.print(table)

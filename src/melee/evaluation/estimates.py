@@ -2,7 +2,7 @@
 
 A log holds rounds: a context, the action that was chosen, the chance it had, and its reward. The
 *weight* of a round is the chance that the policy in question gives to the logged action, divided
-by the chance that it had. Four estimates of the policy's mean reward:
+by the chance that it had. Six estimates of the policy's mean reward:
 
 - `ips`, the mean of weight · reward: unbiased whatever rewards look like, and the noisiest.
 - `snips`, which divides by the sum of weights instead of the number of rounds: hardly biased,
@@ -11,6 +11,18 @@ by the chance that it had. Four estimates of the policy's mean reward:
   the model is.
 - `doubly_robust`, the model corrected by the weighted errors it makes on the log: unbiased as
   `ips` is, and the better the model, the less noisy.
+- `switch` (Wang, Agarwal and Dudík, 2017), `doubly_robust` where the weight is at most tau, and the
+  model alone where it is larger: a little bias for much less noise where few rounds weigh a lot.
+- `shrunk` (Su, Dimakopoulou, Krishnamurthy and Dudík, 2020: DRos), `doubly_robust` with the weight
+  w replaced by λw / (w² + λ), which is at most √λ / 2.
+
+Tau and λ are chosen from the data: the one of `CANDIDATES` values whose estimated square error,
+variance of the mean + bias², is least. The bias is the mean of what the weights lose, (w - w') ·
+(reward - prediction), itself noisy, so that doubt speaks for `doubly_robust`, which has none. In
+simulated worlds the error was, beside that of `doubly_robust`, 0.85 (`switch`) and 0.71 (`shrunk`)
+times as large by a right model, and 1.01 and 0.95 times by one that says 20 % too little; at worst
+1.16 times. The interval is that of `doubly_robust`: what the smaller weights leave out is known no
+better than so. One of the smaller weights alone held the truth in as few as 80 % of logs.
 
 **Intervals.** Weights have heavy tails and rewards are often rare, so what the log has not seen
 decides how sure one may be: 200 rounds without a success do not prove that there are none, but a
@@ -39,6 +51,9 @@ extra round it was as safe as this one but up to three times as wide. `tests/eva
 simulation.
 """
 
+import math
+from collections.abc import Callable
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +65,7 @@ from melee.evaluation.tails import t_quantile
 class Estimate(NamedTuple):
     """A policy's mean reward, with the ends of its confidence interval.
 
-    The value of `ips` and `dr` may lie outside the range of rewards, by chance; the interval does
+    The value may lie outside the range of rewards by chance, except for `snips`; the interval does
     not.
     """
 
@@ -65,9 +80,18 @@ class Estimate(NamedTuple):
 
 
 def in_digits(one: Estimate, places: int = 4) -> tuple[str, str, str]:
-    """Value, low and high with so many places, or with digits that tell more in their unit."""
+    """Value, low and high with so many places, or as many as show three digits of the value.
+
+    >>> in_digits(Estimate("dr", 0.0043, 0.0031, 0.0058), places=3)
+    ('0.00430', '0.00310', '0.00580')
+    """
     size = max(abs(one.low), abs(one.high))
-    kind = f".{places}f" if size == 0.0 or 1e-3 <= size < 1e5 else f".{places + 2}g"
+    if size != 0.0 and not 1e-5 <= size < 1e5:
+        kind = f".{places + 2}g"
+    else:
+        # A value that is nearly 0 beside its interval has no digits that count.
+        told = max(abs(one.value), 0.05 * (one.high - one.low))
+        kind = f".{places if told == 0.0 else max(places, 2 - math.floor(math.log10(told)))}f"
     return f"{one.value:{kind}}", f"{one.low:{kind}}", f"{one.high:{kind}}"
 
 
@@ -100,8 +124,11 @@ def snips(
 ) -> Estimate:
     """Self-normalized IPS: Σ weight · reward / Σ weight; its error by the delta method.
 
+    Student's t has as many degrees of freedom as the log has effective rounds: few heavy ones
+    know the spread of their rewards no better than so few rounds would.
+
     >>> print(snips(np.array([2.0, 0.0, 2.0, 0.0] * 25), np.tile([1.0, 1.0, 0.0, 0.0], 25)))
-    0.5000 [0.3506, 0.6494]
+    0.5000 [0.3489, 0.6511]
     """
     value = float(weights @ rewards / weights.sum())
     ends = []
@@ -109,22 +136,42 @@ def snips(
         w, r = np.append(weights, extra), np.append(rewards, float(end))
         ratio = w @ r / w.sum()
         # The ratio's influence: what each round contributes to its error.
-        ends.append(t_interval(ratio + w * (r - ratio) / w.mean(), confidence)[end])
+        influence = ratio + w * (r - ratio) / w.mean()
+        freedom = max(1, round(effective_sample_size(w)) - 1)
+        ends.append(t_interval(influence, confidence, freedom)[end])
     return _estimate("snips", value, *ends)
 
 
-def direct(predicted: Floats, confidence: float = 0.95) -> Estimate:
+def direct(
+    predicted: Floats,
+    implied: Floats,
+    rewards: Floats,
+    predicted_chosen: Floats,
+    confidence: float = 0.95,
+    sizes: Floats | float = 1.0,
+) -> Estimate:
     """The direct method: the mean of what a model predicts for the policy's choices.
 
-    Its interval tells of the luck of contexts only. It knows nothing of the model's own error,
-    which may be larger than everything else.
+    Its interval tells of the luck of contexts, of the luck of the rewards that the model learned
+    from, and of what the model's penalty holds back: errors count by the weights that the model
+    implies, as in a doubly robust estimate, and their mean, 0 without a penalty, counts as bias.
+    It holds if rewards are as the model can say. How wrong it is otherwise, no interval knows.
 
     Parameters
     ----------
     predicted
         For each round, the policy's expected reward by the model: Σ_a π(a|x) q(x, a).
+    implied
+        What each reward weighs in the mean of `predicted`; see `reward_model.implied_weights`.
+    predicted_chosen
+        The model's prediction q(x, a) for the logged action, not learned from that round.
     """
-    return _estimate("dm", predicted.mean(), *t_interval(predicted, confidence))
+    errors = implied * (rewards - predicted_chosen)
+    bias = float(errors.mean())
+    centre = float(predicted.mean())
+    against = _against(centre, *extra_weights(np.abs(implied), rewards, sizes))
+    ends = mean_interval(predicted + errors - bias, *against, confidence)
+    return _estimate("dm", centre, *widened(ends, centre, bias, confidence))
 
 
 def doubly_robust(
@@ -146,11 +193,117 @@ def doubly_robust(
     predicted
         For each round, the policy's expected reward by the model: Σ_a π(a|x) q(x, a).
     """
-    values = predicted + weights * (rewards - predicted_chosen)
-    centre = float(predicted.mean())
-    failure, success = extra_weights(weights, rewards, sizes)
-    below, above = centre - failure * centre, centre + success * (1.0 - centre)
-    return _estimate("dr", values.mean(), *mean_interval(values, below, above, confidence))
+    values = predicted + ratio_terms(weights * (rewards - predicted_chosen), sizes)
+    against = _against(float(predicted.mean()), *extra_weights(weights, rewards, sizes))
+    return _estimate("dr", values.mean(), *mean_interval(values, *against, confidence))
+
+
+def switch(
+    weights: Floats,
+    rewards: Floats,
+    predicted_chosen: Floats,
+    predicted: Floats,
+    tau: float,
+    confidence: float = 0.95,
+    sizes: Floats | float = 1.0,
+) -> Estimate:
+    """Doubly robust where the weight is at most tau, and the model alone elsewhere.
+
+    How many rounds a round stands for is no part of the weight that tau is about. The interval is
+    that of `doubly_robust`. With tau = inf the value is, too; with 0, it is the mean of what the
+    model predicts.
+    """
+    whole = doubly_robust(weights, rewards, predicted_chosen, predicted, confidence, sizes)
+    kept = sizes * switched(weights / sizes, tau)
+    values = predicted + kept * (rewards - predicted_chosen)
+    return whole._replace(name="switch", value=float(values.mean()))
+
+
+def shrunk(
+    weights: Floats,
+    rewards: Floats,
+    predicted_chosen: Floats,
+    predicted: Floats,
+    lam: float,
+    confidence: float = 0.95,
+    sizes: Floats | float = 1.0,
+) -> Estimate:
+    """Doubly robust with weights λw / (w² + λ), by λ = `lam`.
+
+    How many rounds a round stands for is no part of the w that shrinks. The interval is that of
+    `doubly_robust`. With λ = inf the value is, too; with 0, it is the mean of what the model
+    predicts.
+    """
+    whole = doubly_robust(weights, rewards, predicted_chosen, predicted, confidence, sizes)
+    kept = sizes * shrunken(weights / sizes, lam)
+    values = predicted + kept * (rewards - predicted_chosen)
+    return whole._replace(name="dros", value=float(values.mean()))
+
+
+def switched(weights: Floats, tau: float) -> Floats:
+    """Weights of at most tau, or as good as tau after rounding; 0 for others.
+
+    >>> switched(np.array([0.5, 2.0, 30.0]), tau=2.0)
+    array([0.5, 2. , 0. ])
+    """
+    return np.where(weights <= tau * (1.0 + 1e-9), weights, 0.0)
+
+
+def shrunken(weights: Floats, lam: float) -> Floats:
+    """Weights λw / (w² + λ).
+
+    >>> shrunken(np.array([0.0, 1.0, 10.0]), lam=100.0).round(2)
+    array([0.  , 0.99, 5.  ])
+    """
+    if lam == 0.0:
+        return np.zeros_like(weights)
+    return weights / (1.0 + weights * weights / lam)
+
+
+CANDIDATES = 20
+"""Values of tau, and of λ, that are tried, besides inf."""
+
+
+def choose_tau(
+    weights: Floats, errors: Floats, predicted: Floats, sizes: Floats | float = 1.0
+) -> float:
+    """The tau of `switch` with the least estimated square error; `errors` are r - q(x, a).
+
+    Candidates are quantiles of the positive weights, which a policy of few actions may lack.
+    """
+    positive = (weights / sizes)[weights > 0.0]
+    tried = np.unique(np.quantile(positive, np.linspace(0.0, 1.0, CANDIDATES)))[:-1]
+    return _least_error(switched, np.append(tried, np.inf), weights, errors, predicted, sizes)
+
+
+def choose_lam(
+    weights: Floats, errors: Floats, predicted: Floats, sizes: Floats | float = 1.0
+) -> float:
+    """The λ of `shrunk` with the least estimated square error; `errors` are r - q(x, a).
+
+    Candidates go from the least positive weight to ten times the greatest, squared.
+    """
+    positive = (weights / sizes)[weights > 0.0]
+    tried = np.geomspace(positive.min(), 10.0 * positive.max(), CANDIDATES) ** 2
+    return _least_error(shrunken, np.append(tried, np.inf), weights, errors, predicted, sizes)
+
+
+def _least_error(
+    reduced: Callable[[Floats, float], Floats],
+    tried: Floats,
+    weights: Floats,
+    errors: Floats,
+    predicted: Floats,
+    sizes: Floats | float,
+) -> float:
+    """The largest value with the least variance of the mean + bias²."""
+    squares = []
+    for one in tried:
+        kept = sizes * reduced(weights / sizes, one)
+        bias = ((weights - kept) * errors).mean()
+        values = predicted + ratio_terms(kept * errors, sizes)
+        squares.append(values.var(ddof=1) / len(weights) + bias * bias)
+    return float(tried[np.flatnonzero(np.array(squares) <= min(squares))[-1]])
 
 
 def ratio_terms(sized: Floats, sizes: Floats | float) -> Floats:
@@ -202,13 +355,31 @@ def mean_interval(
     return low, high
 
 
-def t_interval(values: Floats, confidence: float) -> tuple[float, float]:
+def widened(
+    ends: tuple[float, float], centre: float, bias: float, confidence: float
+) -> tuple[float, float]:
+    """An interval that counts a bias, as large as estimated, like one more source of noise."""
+    reach = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * bias
+    low, high = (np.hypot(end - centre, reach) for end in ends)
+    return centre - float(low), centre + float(high)
+
+
+def _against(centre: float, failure: float, success: float) -> tuple[float, float]:
+    """What one more failure and one more success of such weights say, by a model's mean."""
+    believed = min(max(centre, 0.0), 1.0)
+    return centre - failure * believed, centre + success * (1.0 - believed)
+
+
+def t_interval(
+    values: Floats, confidence: float, freedom: int | None = None
+) -> tuple[float, float]:
     """Student's confidence interval of a mean; of a single value, everything."""
     n = len(values)
     mean = float(values.mean())
     if n < 2:
         return -np.inf, np.inf
-    reach = float(t_quantile(n - 1, confidence) * values.std(ddof=1) / np.sqrt(n))
+    quantile = t_quantile(freedom or n - 1, confidence)
+    reach = float(quantile * values.std(ddof=1) / np.sqrt(n))
     return mean - reach, mean + reach
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from melee.arrays import Floats, Ints
 from melee.checks import LARGEST_REWARD, RewardRange, check_reward_range
 from melee.errors import InputError
-from melee.evaluation.reward_model import predict_rewards
+from melee.evaluation.reward_model import RewardModel, model_rewards
 from melee.evaluation.units import unit_of
 from melee.history import MOST_STOOD_FOR, check_round
 from melee.labels import Label
@@ -83,10 +83,10 @@ class Log:
         self.n_rounds = len(rounds)
 
     @functools.cached_property
-    def predicted(self) -> Floats:
-        """The model's rewards of all actions, (n, K), between 0 and 1."""
+    def model(self) -> RewardModel:
+        """What each action would have earned in each round, in units."""
         n_actions = len(self.labels)
-        return predict_rewards(self.contexts, self.actions, self.units, n_actions, self.sizes)
+        return model_rewards(self.contexts, self.actions, self.units, n_actions, self.sizes)
 
     def mean(self, values: Floats) -> float:
         """The mean over all rounds, those that were dropped included."""

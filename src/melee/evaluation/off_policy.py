@@ -7,7 +7,7 @@ log in future. A number that looks like an answer and is none would be worse tha
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,15 @@ from melee.checks import RewardRange
 from melee.contexts import Context
 from melee.errors import InputError, MeleeError, unknown, whole_number
 from melee.evaluation import estimates
+from melee.evaluation.differences import (
+    LOGGED,
+    Difference,
+    Terms,
+    difference,
+    not_at_any_time,
+    unequal,
+    widest,
+)
 from melee.evaluation.estimates import Estimate
 from melee.evaluation.log import Log
 from melee.evaluation.support import cautions, lacking, model_cautions
@@ -28,8 +37,12 @@ if TYPE_CHECKING:
 
 Policy: TypeAlias = "Agent | str | Callable[[Context], Any]"
 
-ESTIMATORS = ("dr", "snips", "ips", "dm")
-"""Those that one should look at first, first."""
+ESTIMATORS = ("dr", "switch", "dros", "snips", "ips", "dm")
+"""All there are."""
+USUAL = ("dr", "snips", "ips", "dm")
+"""Those that are computed unless others are asked for; the one to look at first, first."""
+BY_MODEL = {"dr", "switch", "dros", "dm"}
+"""Those that need a model of rewards."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +54,8 @@ class Evaluation:
     policy
         Its SPEC or name.
     estimates
-        By name (`dr`, `snips`, `ips`, `dm`), each with `value`, `low` and `high`.
+        By name (`dr`, `snips`, `ips`, `dm`; `switch` and `dros` if asked for), each with `value`,
+        `low` and `high`.
     logged
         The mean reward of the log itself.
     reward_range
@@ -51,6 +65,11 @@ class Evaluation:
         probabilities cannot be used.
     warnings
         Sentences that should be read before the numbers are used.
+    difference
+        To the logged policy, or to the baseline of `compare`, by the same rounds; None for the
+        baseline itself, and where only the model was asked.
+    settings
+        Tau of `switch` and λ of `dros`, as they were chosen from the log.
     """
 
     policy: str
@@ -61,12 +80,16 @@ class Evaluation:
     reward_range: tuple[float, float]
     effective_sample_size: float
     warnings: tuple[str, ...] = ()
+    difference: Difference | None = None
+    settings: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def __str__(self) -> str:
+        compared = self.difference
         lines = [
             f"{self.policy} on {self.n_rounds:,} logged rounds; "
             f"effective sample size {self.effective_sample_size:,.0f}",
             *(f"  {one.name:7}{one}" for one in [*self.estimates.values(), self.logged]),
+            *([f"  minus {compared.baseline}: {compared}"] if compared else []),
             f"mean rewards with {self.confidence:.4g} confidence intervals",
             *(f"warning: {warning}" for warning in self.warnings),
         ]
@@ -79,14 +102,15 @@ def evaluate(
     *,
     confidence: float = 0.95,
     seed: int = 0,
-    estimators: Sequence[str] = ESTIMATORS,
+    estimators: Sequence[str] = USUAL,
     reward_range: RewardRange = None,
 ) -> Evaluation:
     """Estimate the mean reward that a policy would have earned in the logged rounds.
 
     Look at `dr` first: it needs only that the logged probabilities are right, and a good model of
     rewards makes it precise. `ips` and `snips` do without a model. `dm` is the model alone; if it
-    disagrees with the others, it is wrong.
+    disagrees with the others, it is wrong. Where few rounds carry most of the weight, `switch` and
+    `dros` lean on the model for these: less noise, for some bias; their interval is that of `dr`.
 
     Refuses, with the reasons, where the log cannot answer: too few rounds, rewards or
     probabilities that cannot be, no exploration, actions that the policy wants and the log never
@@ -100,17 +124,18 @@ def evaluate(
         - An `Agent`: as it is, without learning. It has to come from other rounds than these: of
           an agent that learned from this very log, the estimate is too good.
         - A function from a context to an action, or to a dict of actions' probabilities.
-        - An explorer's SPEC, such as "linucb:alpha=0.2": a fresh agent goes along the log. In each
-          round its probabilities are noted, then it learns what was logged. The estimate is of
-          the policies it went through, on average. That is not quite what it would earn live: it
-          learns here from the actions that the log chose, not from its own.
+        - An explorer's SPEC, such as "linucb:alpha=0.2": a fresh agent is trained on this log. In
+          each round its probabilities are noted, then it learns what was logged. The estimate is
+          of the policies it went through, on average. That is not what it would earn live: it
+          learns here from the actions that the log chose, so exploring is free; see
+          `evaluate_live`.
     confidence
         Of the intervals.
     seed
         Of the fresh agent of a SPEC.
     estimators
-        Which ones to compute. `("dm",)` alone asks only the model, and is the one question that
-        does not need a log that explored; it comes with a warning.
+        Which ones to compute, of `ESTIMATORS`. `("dm",)` alone asks only the model, and is the one
+        question that does not need a log that explored; it comes with a warning.
     reward_range
         The least and the greatest reward there can be, which intervals have to know. By default
         (0, 1) if all rewards are within, else the range that is observed, with a warning. Values
@@ -131,31 +156,34 @@ def evaluate(
     >>> 0.7 < found.estimates["dr"].low < 0.8 < found.estimates["dr"].high < 0.9
     True
     """
-    log = Log(history, reward_range)
-    _check_estimators(estimators)
-    _check_confidence(confidence)
-    return _evaluate(
-        log, policy, _name(policy), confidence, whole_number("seed", seed, 0), estimators
-    )
+    log, seed = _asked(history, reward_range, confidence, estimators, seed)
+    name = _name(policy)
+    answer = _ask(log, policy, name, seed, estimators)
+    return _evaluation(log, name, answer, (LOGGED, _logged(log)), confidence, estimators)
 
 
 def compare(
     history: "History",
     policies: Mapping[str, Policy] | Iterable[str],
     *,
+    baseline: str = LOGGED,
     confidence: float = 0.95,
     seed: int = 0,
-    estimators: Sequence[str] = ESTIMATORS,
+    estimators: Sequence[str] = USUAL,
     reward_range: RewardRange = None,
 ) -> dict[str, Evaluation | MeleeError]:
     """Evaluate several policies on one log; a refused one has its error in place of numbers.
 
-    As many calls of `evaluate`, except that the model of rewards is learned once.
+    Whether one is better than another, `difference` tells: it is estimated by the same rounds for
+    both, so that luck they share cancels. Intervals of single policies often overlap where it is
+    clear. It comes with an interval and a p-value that may be looked at any time.
 
     Parameters
     ----------
     policies
         By name, or the SPECs of explorers.
+    baseline
+        Which of them the others are compared with; by default the policy that wrote the log.
 
     Examples
     --------
@@ -164,69 +192,102 @@ def compare(
     >>> policies = {"always b": lambda context: "b", "always c": lambda context: "c"}
     >>> for name, found in compare(History(rounds), policies, estimators=["snips"]).items():
     ...     print(found if isinstance(found, Exception) else found.estimates["snips"])
-    1.0000 [0.9417, 1.0000]
+    1.0000 [0.9412, 1.0000]
     this log cannot evaluate always c: 100.0% of the policy's choices are actions that the log ...
+
+    Two policies by the same rounds:
+
+    >>> policies = {"always a": lambda context: "a", "always b": lambda context: "b"}
+    >>> found = compare(History(rounds), policies, baseline="always a")
+    >>> found["always b"].difference.low > 0.5
+    True
     """
-    log = Log(history, reward_range)
-    _check_estimators(estimators)
-    _check_confidence(confidence)
-    seed = whole_number("seed", seed, 0)
-    named = policies if isinstance(policies, Mapping) else {spec: spec for spec in policies}
+    log, seed = _asked(history, reward_range, confidence, estimators, seed)
+    named = dict(policies if isinstance(policies, Mapping) else {one: one for one in policies})
+    _check_baseline(baseline, named)
+    answers: dict[str, _Answer] = {}
+    to = LOGGED, _logged(log)
+    if baseline != LOGGED:
+        answers[baseline] = _ask(log, named[baseline], baseline, seed, estimators)
+        to = baseline, _terms(log, answers[baseline], estimators)
     found: dict[str, Evaluation | MeleeError] = {}
     for name, policy in named.items():
         try:
-            found[name] = _evaluate(log, policy, name, confidence, seed, estimators)
+            answer = answers.get(name) or _ask(log, policy, name, seed, estimators)
+            found[name] = _evaluation(log, name, answer, to, confidence, estimators)
         except MeleeError as error:
             found[name] = error
     return found
 
 
-def _evaluate(
-    log: Log,
-    policy: Policy,
-    name: str,
+class _Answer(NamedTuple):
+    """What a policy would have done in the rounds of a log, and what to be careful about.
+
+    Its probabilities of the log's actions, (n, K), and of others, (n,), and its weights, by which
+    a round counts as often as it stands for; all 0 where the log's probabilities cannot be used.
+    """
+
+    chosen: Floats
+    outside: Floats
+    weights: Floats
+    said: list[str]
+
+
+def _asked(
+    history: "History",
+    reward_range: RewardRange,
     confidence: float,
-    seed: int,
     estimators: Sequence[str],
-) -> Evaluation:
-    weighted = [one for one in estimators if one != "dm"]
+    seed: int,
+) -> tuple[Log, int]:
+    """The log and the seed, after a check of all that is asked."""
+    log = Log(history, reward_range)
+    _check_estimators(estimators)
+    check_confidence(confidence)
+    return log, whole_number("seed", seed, 0)
+
+
+def _ask(log: Log, policy: Policy, name: str, seed: int, estimators: Sequence[str]) -> _Answer:
+    """A policy's choices in all rounds; refused if estimates by weights need more of the log."""
+    weighted = any(one != "dm" for one in estimators)
     reason = log.without_support()
     if weighted and reason:
         raise InputError(f"this log cannot evaluate {name}: {reason}")
     chosen, outside = choices(log, policy, seed)
-    said: list[str] = []
-    rows = np.arange(log.n_rounds)
-    effective = 0.0
-    if reason is None:
-        weights = log.sizes * chosen[rows, log.actions] / log.probabilities
-        effective = estimates.effective_sample_size(weights)
-    if weighted:
-        reasons = lacking(log, chosen, outside, weights)
-        if reasons:
-            raise InputError(f"this log cannot evaluate {name}: {'; also, '.join(reasons)}")
-        said += cautions(weights, log.sizes * outside)
-    # What the model knows nothing of, it takes to earn what all rounds earn on average.
-    found: dict[str, Estimate] = {}
-    if "dr" in estimators or "dm" in estimators:
-        predicted = (chosen * log.predicted).sum(axis=1) + outside * log.mean(log.units)
-        predicted = estimates.ratio_terms(log.sizes * predicted, log.sizes)
-    for one in estimators:
-        if one == "ips":
-            found[one] = estimates.ips(weights, log.units, confidence, log.sizes)
-        elif one == "snips":
-            found[one] = estimates.snips(weights, log.units, confidence, log.sizes)
-        elif one == "dm":
-            found[one] = estimates.direct(predicted, confidence)
-        else:
-            of_chosen = log.predicted[rows, log.actions]
-            found[one] = estimates.doubly_robust(
-                weights, log.units, of_chosen, predicted, confidence, log.sizes
-            )
-    logged = estimates.ips(log.sizes, log.units, confidence, log.sizes)._replace(name="logged")
-    found = {name: log.unit.back(one) for name, one in found.items()}
-    said += model_cautions(log, chosen, outside, found)
+    if reason:
+        return _Answer(chosen, outside, np.zeros(log.n_rounds), [])
+    weights = log.sizes * chosen[np.arange(log.n_rounds), log.actions] / log.probabilities
+    reasons = lacking(log, chosen, outside, weights) if weighted else []
+    if reasons:
+        raise InputError(f"this log cannot evaluate {name}: {'; also, '.join(reasons)}")
+    said = cautions(weights, log.sizes * outside) if weighted else []
+    return _Answer(chosen, outside, weights, said)
+
+
+def _evaluation(
+    log: Log,
+    name: str,
+    answer: _Answer,
+    to: tuple[str, Terms],
+    confidence: float,
+    estimators: Sequence[str],
+) -> Evaluation:
+    """The estimates of a policy by its choices, and its difference to a baseline."""
+    units, settings = _estimates(log, answer, confidence, estimators)
+    found = {one: log.unit.back(estimate) for one, estimate in units.items()}
+    said = answer.said + model_cautions(log, answer.chosen, answer.outside, found)
     if log.unit.observed:
         said.append(log.unit.caution())
+    compared = None
+    baseline, terms = to
+    if name != baseline and set(estimators) != {"dm"}:
+        own = _terms(log, answer, estimators)
+        bound = widest(own, terms, log.chances, log.probabilities)
+        in_units = difference(own, terms, baseline, log.units, bound, confidence, log.sizes)
+        compared = log.unit.back_difference(in_units)
+        if unequal(log.sizes):
+            said.append(not_at_any_time(log.stands_for))
+    logged = estimates.ips(log.sizes, log.units, confidence, log.sizes)._replace(name=LOGGED)
     return Evaluation(
         policy=name,
         n_rounds=log.n_rounds,
@@ -234,9 +295,66 @@ def _evaluate(
         estimates=found,
         logged=log.unit.back(logged),
         reward_range=(log.unit.low, log.unit.high),
-        effective_sample_size=effective,
+        effective_sample_size=estimates.effective_sample_size(answer.weights),
         warnings=tuple(said),
+        difference=compared,
+        settings=settings,
     )
+
+
+def _estimates(
+    log: Log, answer: _Answer, confidence: float, estimators: Sequence[str]
+) -> tuple[dict[str, Estimate], dict[str, float]]:
+    """Each estimate asked for, of rewards between 0 and 1, and the settings chosen on the way."""
+    weights, rewards, sizes = answer.weights, log.units, log.sizes
+    found: dict[str, Estimate] = {}
+    settings: dict[str, float] = {}
+    if not BY_MODEL.isdisjoint(estimators):
+        predicted, of_chosen = _predicted(log, answer)
+        errors = rewards - of_chosen
+        by_model = weights, rewards, of_chosen, predicted
+    for one in estimators:
+        if one == "ips":
+            found[one] = estimates.ips(weights, rewards, confidence, sizes)
+        elif one == "snips":
+            found[one] = estimates.snips(weights, rewards, confidence, sizes)
+        elif one == "dm":
+            implied = log.model.implied_weights(answer.chosen, answer.outside)
+            found[one] = estimates.direct(predicted, implied, rewards, of_chosen, confidence, sizes)
+        elif one == "switch":
+            settings[one] = estimates.choose_tau(weights, errors, predicted, sizes)
+            found[one] = estimates.switch(*by_model, settings[one], confidence, sizes)
+        elif one == "dros":
+            settings[one] = estimates.choose_lam(weights, errors, predicted, sizes)
+            found[one] = estimates.shrunk(*by_model, settings[one], confidence, sizes)
+        else:
+            found[one] = estimates.doubly_robust(*by_model, confidence, sizes)
+    return found, settings
+
+
+def _predicted(log: Log, answer: _Answer) -> tuple[Floats, Floats]:
+    """What the model expects of the policy, in `ratio_terms`, and of logged actions, by round."""
+    q = log.model.predicted
+    # What the model knows nothing of, it takes to earn what all rounds earn on average.
+    predicted = (answer.chosen * q).sum(axis=1) + answer.outside * log.mean(log.units)
+    terms = estimates.ratio_terms(log.sizes * predicted, log.sizes)
+    return terms, q[np.arange(log.n_rounds), log.actions]
+
+
+def _terms(log: Log, answer: _Answer, estimators: Sequence[str]) -> Terms:
+    """What each round says of a policy: by `dr` if there is a model, else by `ips`."""
+    values = estimates.ratio_terms(answer.weights * log.units, log.sizes)
+    if not BY_MODEL.isdisjoint(estimators):
+        predicted, of_chosen = _predicted(log, answer)
+        errors = answer.weights * (log.units - of_chosen)
+        values = predicted + estimates.ratio_terms(errors, log.sizes)
+    return Terms(values, answer.weights, answer.chosen)
+
+
+def _logged(log: Log) -> Terms:
+    """What each round says of the policy that wrote the log: its reward."""
+    values = estimates.ratio_terms(log.sizes * log.units, log.sizes)
+    return Terms(values, log.sizes, log.chances)
 
 
 def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
@@ -248,7 +366,7 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
     """
     learner: Agent | None = None
     if isinstance(policy, str):
-        policy = learner = _fresh_agent(log, policy, seed)
+        policy = learner = fresh_agent(log, policy, seed)
     chosen, outside = np.zeros((log.n_rounds, len(log.labels))), np.zeros(log.n_rounds)
     times = repetitions(log.stands_for)
     for i, (context, pmf) in enumerate(zip(log.contexts, log.pmfs, strict=True)):
@@ -259,7 +377,7 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
         else:
             # All are open unless the log says otherwise; saying so costs an agent time.
             all_open = pmf is None or (learner is not None and len(pmf) == len(log.labels))
-            given = policy.pmf(context, actions=None if all_open else _open(policy, pmf, i))
+            given = policy.pmf(context, actions=None if all_open else open_actions(policy, pmf, i))
         for label, chance in given.items():
             position = log.index.get(label)
             if position is None:
@@ -273,7 +391,7 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
     return chosen, outside
 
 
-def _open(agent: "Agent", pmf: Mapping[Label, float] | None, i: int) -> list[Label]:
+def open_actions(agent: "Agent", pmf: Mapping[Label, float] | None, i: int) -> list[Label]:
     """Those of a round's actions that an agent has."""
     known = set(agent.actions_)
     some = [label for label in pmf or () if label in known]
@@ -285,7 +403,8 @@ def _open(agent: "Agent", pmf: Mapping[Label, float] | None, i: int) -> list[Lab
     return some
 
 
-def _fresh_agent(log: Log, spec: str, seed: int) -> "Agent":
+def fresh_agent(log: Log, spec: str, seed: int) -> "Agent":
+    """An agent with the actions of a log that has not learned anything."""
     from melee.agent import Agent  # compiles kernels: not for those who ask the doctor only
 
     return Agent(log.labels, explorer=spec, seed=seed, reward_range=log.reward_range)
@@ -322,7 +441,18 @@ def _check_estimators(given: Sequence[str]) -> None:
             raise unknown("estimator", name, list(ESTIMATORS))
 
 
-def _check_confidence(given: float) -> None:
+def _check_baseline(given: str, named: Mapping[str, Policy]) -> None:
+    if LOGGED in named:
+        raise InputError(
+            f"a policy is named {LOGGED!r}, which is the name of the one that wrote the log; "
+            "give it another"
+        )
+    if given not in (LOGGED, *named):
+        raise unknown("baseline", given, [LOGGED, *named])
+
+
+def check_confidence(given: float) -> None:
+    """Refuse what is no share between 0 and 1."""
     if not 0.0 < given < 1.0:
         raise InputError(
             f"confidence is {given!r}; expected a number between 0 and 1, such as 0.95"

@@ -107,8 +107,8 @@ def model_cautions(
     said = []
     if "dm" in found and "dr" not in found:
         said.append(
-            "dm is what a model of rewards believes; its interval does not tell how wrong the "
-            "model is"
+            "dm is what a model of rewards believes; its interval holds if rewards are linear in "
+            "the features, and does not tell how wrong the model is otherwise"
         )
         never = log.mean(chosen[:, log.n_played :].sum(axis=1) + outside)
         if never > UNSUPPORTED:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from melee.arrays import Floats
 from melee.checks import RewardRange
 from melee.errors import InputError
+from melee.evaluation.differences import Difference
 from melee.evaluation.estimates import Estimate
 
 
@@ -29,6 +30,11 @@ class Unit(NamedTuple):
         size = self.high - self.low
         numbers = (self.low + size * number for number in (one.value, one.low, one.high))
         return Estimate(one.name, *numbers)
+
+    def back_difference(self, one: Difference) -> Difference:
+        """A difference of such rewards, in the unit they came in."""
+        size = self.high - self.low
+        return Difference(one.baseline, *(size * number for number in one[1:6]), one.p_value)
 
     def caution(self) -> str:
         """What to be careful about where nobody said how low and high rewards can be."""
