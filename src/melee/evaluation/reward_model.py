@@ -176,7 +176,7 @@ def implied_weights(
     n, n_actions = chosen.shape
     X1 = np.column_stack([X, np.ones(n)])
     sizes = np.ones(n) if sizes is None else sizes
-    implied = sizes * (sizes * outside).mean()
+    implied: Floats = sizes * (sizes * outside).mean()
     for test, action, rows, solve in _regressions(X1, actions, n_actions, fold, sizes):
         wanted = sizes[test] * chosen[test, action]
         of_row = sizes[rows] * (X1[rows] @ solve(X1[test].T @ wanted))

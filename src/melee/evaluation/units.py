@@ -34,7 +34,8 @@ class Unit(NamedTuple):
     def back_difference(self, one: Difference) -> Difference:
         """A difference of such rewards, in the unit they came in."""
         size = self.high - self.low
-        return Difference(one.baseline, *(size * number for number in one[1:6]), one.p_value)
+        value, low, high, anytime_low, anytime_high = (size * number for number in one[1:6])
+        return Difference(one.baseline, value, low, high, anytime_low, anytime_high, one.p_value)
 
     def caution(self) -> str:
         """What to be careful about where nobody said how low and high rewards can be."""
