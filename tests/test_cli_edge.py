@@ -97,7 +97,7 @@ def test_logs_commands_on_a_hostile_line(kind, tmp_path, edge):
     line, sentence = HOSTILE[kind]
     log = tmp_path / "log.dsjson"
     log.write_text(decision() * 30 + line)
-    code, said, (complaint,) = edge("evaluate", log, "--explorers", "uniform")
+    code, said, (complaint,) = edge("evaluate", log, "--explorers", "uniform", "--strict")
     assert (code, said) == (2, "")
     assert re.match(rf"melee: .*log\.dsjson, {sentence}", complaint)
     code, said, complaints = edge("doctor", log)

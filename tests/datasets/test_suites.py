@@ -58,7 +58,7 @@ def test_the_production_suite_is_known_without_making_its_tasks(monkeypatch):
     rows = describe(load_suite("production"))
     assert 36 <= len(rows) <= 44
     assert all(row.n_rows and row.n_actions and row.cached and not row.problem for row in rows)
-    assert ("clicks-1pct-10-tree", 50_030, 6, 10) in [
+    assert ("clicks-1pct-10-tree", 100_030, 6, 10) in [
         (row.name, row.n_rows, row.n_features, row.n_actions) for row in rows
     ]
 

@@ -144,7 +144,7 @@ def load_suite(
     >>> load_suite("paper300")
     Suite('paper300', 300 datasets)
     >>> load_suite("production").entry("ab-10pct-2").load()
-    Task('ab-10pct-2', 5030 rows, 1 features, 2 actions)
+    Task('ab-10pct-2', 10030 rows, 1 features, 2 actions)
     """
     if str(name) == "bundled":
         return Suite("bundled", list(_bundled()))

@@ -175,7 +175,7 @@ def load_use(name: str, *, keep_rows: bool = False) -> Task:
     """The task of a use of this suite.
 
     >>> load_use("ab-10pct-2")
-    Task('ab-10pct-2', 5030 rows, 1 features, 2 actions)
+    Task('ab-10pct-2', 10030 rows, 1 features, 2 actions)
     """
     from melee.rng import generator  # here, because it compiles
 
