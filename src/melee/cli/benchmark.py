@@ -147,8 +147,9 @@ def _bench(
                     )
                 except KeyboardInterrupt:
                     progress.close()
+                    kept = len(Store.read(directory))  # one may have come while it was interrupted
                     say(
-                        f"melee: interrupted with {len(store):,} cells kept in {directory}; "
+                        f"melee: interrupted with {kept:,} cells kept in {directory}; "
                         "run the same command to go on"
                     )
                     raise typer.Exit(130) from None
