@@ -2,9 +2,8 @@
 
 CMA-ES (`melee.meta.evolution`) moves all weights of the policy at once, from the rule that it
 starts as. Every generation plays fresh tasks, the same ones with all candidates. Every task
-counts by its share as it is. Limits, or units of how far candidates are apart on a task, would make
-the search less noisy and wrong: what is won by exploring less is won on most tasks, and what is
-lost by getting stuck is lost on a few, all of it.
+counts by its share as it is. Limits, or units of how far candidates are apart on a task, would
+damp the noise, and also what counts most: getting stuck loses much on a few tasks.
 
 Policies on the way, averaged over the latest generations, are judged on the same held-out synthetic
 tasks, and the best of those is returned. The range of its inputs and the guard's budget are
