@@ -152,7 +152,7 @@ def test_a_process_may_end_while_it_compiles(tmp_path):
 def test_a_child_goes_on_compiling_what_its_parent_has_begun(tmp_path):
     script = """
 import os, time, melee
-agent = melee.Agent(["a", "b", "c"], "epsilon-greedy")
+agent = melee.Agent(["a", "b", "c"], "uniform")
 agent.act({"x": 1.0})
 child = os.fork()
 for _ in range(3000):
