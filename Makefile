@@ -13,7 +13,7 @@ help:
 	@echo "make check        lint and test"
 	@echo "make bench-peers  speed beside VowpalWabbit's, in an environment of its own"
 	@echo "make bench-start  time to the first decision, beside VowpalWabbit's"
-	@echo "make coverage     the tests with kernels interpreted, and the lines that they see"
+	@echo "make coverage     the lines of src/melee that the tests run, kernels interpreted too"
 	@echo "make reproduce-paper  the paper's comparisons (SUITE=DIR for local data)"
 
 # make-environment DIR REQUIREMENTS
@@ -35,8 +35,10 @@ endef
 demo: .venv/ready
 	$(BIN)/melee demo
 
+QUICK := -m "not long" --numprocesses auto --maxprocesses 4 --dist loadfile
+
 test: .venv/ready
-	$(BIN)/python -m pytest -m "not long" --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest $(QUICK)
 
 test-long: .venv/ready
 	$(BIN)/python -m pytest -m long
