@@ -68,7 +68,9 @@ def test_the_whole_life_is_the_same_interpreted_and_compiled(spec, clock, monkey
     assert interpreted[1] == compiled[1]
 
 
-@pytest.mark.parametrize("spec", ["melee:cold=true", "linucb:alpha=0.3", "cover:learner=ridge"])
+@pytest.mark.parametrize(
+    "spec", ["melee:cold=true", "linucb:alpha=0.3", "cover:learner=ridge", "cover:policies=1"]
+)
 def test_a_bandit_is_the_same_interpreted_and_compiled(spec, monkeypatch):
     def choices():
         bandit = Bandit(spec, n_features=3, n_actions=4, seed=2)

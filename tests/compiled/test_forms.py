@@ -48,7 +48,8 @@ def test_sums_of_products(n):
     a, b = random(3, n), random(n, seed=1)
     same(linear.dot, a[0], b)
     same(linear.dot_row, a, 1, b)
-    same(linear.dot_rows, a, 1, b, np.zeros(2))
+    for n_rows in (0, 2):
+        same(linear.dot_rows, a, 1, b, np.zeros(n_rows))
     same(linear.add_to_row, a, 1, b, 0.3)
     same(linear.quadratic_form, symmetric(n), 0, b)
 
