@@ -13,7 +13,7 @@ help:
 	@echo "make check        lint and test"
 	@echo "make bench-peers  speed beside VowpalWabbit's, in an environment of its own"
 	@echo "make bench-start  time to the first decision, beside VowpalWabbit's"
-	@echo "make coverage     the tests with kernels interpreted, and the lines that they see"
+	@echo "make coverage     the quick tests, and the lines of src/melee that they run"
 	@echo "make reproduce-paper  the paper's comparisons (SUITE=DIR for local data)"
 
 # make-environment DIR REQUIREMENTS
@@ -35,8 +35,10 @@ endef
 demo: .venv/ready
 	$(BIN)/melee demo
 
+QUICK := -m "not long" --numprocesses auto --maxprocesses 4 --dist loadfile
+
 test: .venv/ready
-	$(BIN)/python -m pytest -m "not long" --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest $(QUICK)
 
 test-long: .venv/ready
 	$(BIN)/python -m pytest -m long
@@ -63,9 +65,10 @@ bench-peers: .venv-peers/ready
 bench-start: .venv-peers/ready
 	.venv-peers/bin/python -m benchmarks.start --out benchmarks/results
 
-# Kernels interpreted, so that their lines are seen.
+# Machine code has no lines to see. So kernels are also interpreted, by the tests in tests/compiled
+# and tests/agent/test_cold_start.py, beside its machine code; all others run as in `make test`.
 coverage: .venv/ready
-	MELEE_COMPILE=never $(BIN)/python -m pytest -m "not long" --numprocesses auto --maxprocesses 4 --dist loadfile --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
+	$(BIN)/python -m pytest $(QUICK) --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
 
 # The paper's datasets come from OpenML; SUITE=DIR takes them from a directory.
 SUITE ?= paper300
@@ -78,4 +81,4 @@ requirements:
 	uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements/dev.txt requirements/peers.in -o requirements/peers.txt
 
 clean:
-	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

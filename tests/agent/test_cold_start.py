@@ -68,7 +68,9 @@ def test_the_whole_life_is_the_same_interpreted_and_compiled(spec, clock, monkey
     assert interpreted[1] == compiled[1]
 
 
-@pytest.mark.parametrize("spec", ["melee:cold=true", "linucb:alpha=0.3", "cover:learner=ridge"])
+@pytest.mark.parametrize(
+    "spec", ["melee:cold=true", "linucb:alpha=0.3", "cover:learner=ridge", "cover:policies=1"]
+)
 def test_a_bandit_is_the_same_interpreted_and_compiled(spec, monkeypatch):
     def choices():
         bandit = Bandit(spec, n_features=3, n_actions=4, seed=2)
@@ -152,7 +154,7 @@ def test_a_process_may_end_while_it_compiles(tmp_path):
 def test_a_child_goes_on_compiling_what_its_parent_has_begun(tmp_path):
     script = """
 import os, time, melee
-agent = melee.Agent(["a", "b", "c"], "epsilon-greedy")
+agent = melee.Agent(["a", "b", "c"], "uniform")
 agent.act({"x": 1.0})
 child = os.fork()
 for _ in range(3000):

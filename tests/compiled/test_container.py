@@ -8,6 +8,12 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from melee.cli import app
+from melee.compiled import codegen, programs
+from melee.errors import DataError
 from tests.compiled.test_files import NOBODY, ROOT, as_root, for_all
 
 PAGE = ROOT / "docs" / "how-to" / "containers.md"
@@ -72,11 +78,13 @@ def test_the_command_says_what_it_has_compiled_and_where(tmp_path):
     assert "act_rows" in done.stdout
     assert str(tmp_path / "kept") in done.stdout.replace("\n", "")
     assert len(list((tmp_path / "kept").glob("*.code"))) == 2
-    refused = subprocess.run(
-        [sys.executable, "-m", "melee.cli", "compile", "uniform"],
-        env={**os.environ, "MELEE_CACHE_DIR": "/proc/nowhere"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert refused.returncode == 2
-    assert "set MELEE_CACHE_DIR to a directory that can be written" in refused.stderr
+
+
+def test_the_command_says_so_where_nothing_can_be_kept(monkeypatch):
+    monkeypatch.setenv("MELEE_CACHE_DIR", "/proc/nowhere")
+    monkeypatch.setenv("MELEE_COMPILE", "now")
+    monkeypatch.setattr(programs, "_PROGRAMS", {})
+    monkeypatch.setattr(codegen, "compile_kernel", lambda function, *_: (function, b"code"))
+    with pytest.raises(DataError, match="set MELEE_CACHE_DIR to a directory that can be written"):
+        CliRunner().invoke(app, ["compile", "uniform"], catch_exceptions=False)
     assert Path("/proc/nowhere").exists() is False

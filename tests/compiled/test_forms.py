@@ -34,13 +34,20 @@ def symmetric(n, seed=0):
 
 
 def same(function, *args):
-    """Call both forms with arguments of their own; their results and what they overwrite agree."""
-    ours = [copy_state(a) if isinstance(a, tuple | np.ndarray) else a for a in args]
-    theirs = [copy_state(a) if isinstance(a, tuple | np.ndarray) else a for a in args]
-    result, expected = function(*ours), compiled(function)(*theirs)
-    assert result == expected or (result is None and expected is None)
-    for one, other in zip(arrays_of(tuple(ours)), arrays_of(tuple(theirs)), strict=True):
-        assert_array_equal(one.view(np.uint8), other.view(np.uint8))
+    """All forms, with arguments of their own, agree in results and in what they overwrite.
+
+    Three of them: what is interpreted, what is compiled, and what is compiled as it is written.
+    """
+    written = kernels.compiled_form(function, type(args[0]))
+    results = []
+    for form in (compiled(function), function, written):
+        own = [copy_state(a) if isinstance(a, tuple | np.ndarray) else a for a in args]
+        with np.errstate(all="ignore"):  # as machine code
+            results.append((form(*own), *arrays_of(tuple(own))))
+    for result, *arrays in results[1:]:
+        assert result == results[0][0]
+        for one, other in zip(arrays, results[0][1:], strict=True):
+            assert_array_equal(one.view(np.uint8), other.view(np.uint8))
 
 
 @SIZES
@@ -48,7 +55,8 @@ def test_sums_of_products(n):
     a, b = random(3, n), random(n, seed=1)
     same(linear.dot, a[0], b)
     same(linear.dot_row, a, 1, b)
-    same(linear.dot_rows, a, 1, b, np.zeros(2))
+    for n_rows in (0, 2):
+        same(linear.dot_rows, a, 1, b, np.zeros(n_rows))
     same(linear.add_to_row, a, 1, b, 0.3)
     same(linear.quadratic_form, symmetric(n), 0, b)
 

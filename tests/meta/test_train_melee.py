@@ -251,7 +251,9 @@ def test_a_family_that_makes_no_tasks_is_refused(tmp_path):
         train_melee(MeleeTraining(**broken), tmp_path / "p")
 
 
-def test_the_command_trains_and_says_what_it_returned(tmp_path):
+def test_the_command_trains_and_says_what_it_returned(tmp_path, monkeypatch):
+    few = functools.partial(MeleeTraining, n_validation=TINY.n_validation)  # 400 take seconds
+    monkeypatch.setattr("melee.meta.train_melee.MeleeTraining", few)
     arguments = ["train", "--preset", "melee", "--out", str(tmp_path / "p")]
     arguments += ["--generations", "1", "--tasks", "1", "--family", str(TINY.family)]
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)

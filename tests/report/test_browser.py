@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from melee.benchmark.results import Results
-from melee.report import write_report
+from melee.report import collect
+from melee.report.html import page as text_of
 from tests.report import webdriver
 from tests.report.fabricate import fabricate
 
@@ -13,6 +14,13 @@ pytestmark = pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.miss
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{data}}"
 NAMES = ["wine", "iris", HOSTILE, "digits", "Ünïcode 数据", "iris-2"]
+
+
+def write_page(results, directory):
+    """The page alone: it needs neither the figures nor the tables beside it."""
+    path = directory / "report.html"
+    path.write_text(text_of(collect(results)), encoding="utf-8")
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +32,7 @@ def window():
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     results = fabricate(names=NAMES, failed=(3,))
-    return write_report(results, tmp_path_factory.mktemp("report"))
+    return write_page(results, tmp_path_factory.mktemp("report"))
 
 
 @pytest.fixture(params=[1280, 390], ids=["desktop", "phone"])
@@ -142,13 +150,13 @@ def test_light_and_dark_differ_and_the_button_switches(page):
     ids=lambda shape: "x".join(map(str, shape)),
 )
 def test_small_and_wide_benchmarks_open_without_a_complaint(window, tmp_path, shape):
-    window.open(write_report(fabricate(*shape), tmp_path))
+    window.open(write_page(fabricate(*shape), tmp_path))
     assert window.complaints() == []
     assert len(window.texts(".headline tbody tr")) == shape[1]
 
 
 def test_a_benchmark_without_a_complete_dataset_says_so(window, tmp_path):
-    window.open(write_report(fabricate(2, 3, failed=(0, 1)), tmp_path))
+    window.open(write_page(fabricate(2, 3, failed=(0, 1)), tmp_path))
     assert window.complaints() == []
     for name in ("headline", "matrix", "cdf", "scatter", "learning", "cost"):
         assert "nothing to compare yet" in window.texts(f"#{name}")[0]
@@ -159,7 +167,7 @@ def test_shares_are_a_table_of_uses_and_explorers(window, tmp_path):
     results = Results.of(
         [dataclasses.replace(one, share=one.mean_reward) for one in fabricate(names=NAMES)]
     )
-    window.open(write_report(results, tmp_path), width=1280)
+    window.open(write_page(results, tmp_path), width=1280)
     rows = window.run(
         "return [...document.querySelectorAll('#shares-table tbody th')].map(e => e.textContent)"
     )

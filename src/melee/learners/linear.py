@@ -20,7 +20,7 @@ def _dots_at_once(rows: Floats, b: Floats) -> Floats:
     whole = n - n % 4
     sums = np.zeros((len(rows), 4))
     if whole:
-        blocks = products[:, :whole].reshape(len(rows), -1, 4)
+        blocks = products[:, :whole].reshape(len(rows), whole // 4, 4)
         sums += np.add.accumulate(blocks, axis=1)[:, -1]
     for i in range(whole, n):
         sums[:, 0] += products[:, i]
