@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from melee.evaluation import Finding, examine
-from melee.evaluation.findings import count_p_value
+from melee.evaluation.doctor.findings import count_p_value
 from melee.history import History, Round, SkippedRow
 from tests.evaluation.worlds import ACTIONS, clean_log, without_most_failures
 

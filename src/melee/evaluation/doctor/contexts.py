@@ -3,15 +3,14 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats, Ints
+from melee.arrays import Floats
 from melee.contexts import Context
-from melee.evaluation.findings import LEVEL, Fault, listed
+from melee.evaluation.doctor.columns import Column
+from melee.evaluation.doctor.findings import LEVEL, Fault, listed
 from melee.evaluation.tails import chi_square_tail, kolmogorov_tail
-from melee.task import LARGEST
 
 SCALES = 1e6
 """Times by which the sizes of columns may differ."""
@@ -27,55 +26,6 @@ _SAMPLE = 20_000
 """Rounds of each half that are compared."""
 
 
-class Column(NamedTuple):
-    """The values of one name, or of one position in rows of numbers."""
-
-    name: str
-    numbers: Floats
-    number_rows: Ints
-    levels: list[str]
-    level_rows: list[int]
-    """A round with a group of texts has several entries, or none for an empty group."""
-    present: Ints
-    """Rounds in which the column has a value."""
-
-
-def read_columns(contexts: Sequence[Context]) -> list[Column]:
-    """All columns of the contexts, by name; contexts are all named or all of one width."""
-    if not isinstance(contexts[0], dict):
-        rows = _usable(np.array(contexts))
-        every = np.arange(len(rows))
-        return [Column(f"x{i}", rows[:, i], every, [], [], every) for i in range(rows.shape[1])]
-    numbers: dict[str, tuple[list[float], list[int]]] = {}
-    texts: dict[str, tuple[list[str], list[int]]] = {}
-    present: dict[str, list[int]] = {}
-    for i, context in enumerate(contexts):
-        assert isinstance(context, dict)
-        for name, value in context.items():
-            if value is None:
-                continue
-            present.setdefault(name, []).append(i)
-            if isinstance(value, float):
-                values, where = numbers.setdefault(name, ([], []))
-                values.append(value)
-                where.append(i)
-            else:
-                levels, at = texts.setdefault(name, ([], []))
-                for level in (value,) if isinstance(value, str) else value:
-                    levels.append(level)
-                    at.append(i)
-    return [
-        Column(
-            name,
-            _usable(np.array(numbers[name][0] if name in numbers else [], dtype=np.float64)),
-            np.array(numbers[name][1] if name in numbers else [], dtype=np.int64),
-            *texts.get(name, ([], [])),
-            np.array(rows, dtype=np.int64),
-        )
-        for name, rows in present.items()
-    ]
-
-
 def kinds(contexts: Sequence[Context]) -> Iterator[Fault]:
     """Contexts of more than one kind, so that no agent could learn from all."""
     found = Counter("named" if isinstance(c, dict) else f"{len(c)} numbers" for c in contexts)
@@ -88,11 +38,6 @@ def kinds(contexts: Sequence[Context]) -> Iterator[Fault]:
             "use names and values in every round, or the same number of numbers; split the log "
             "where the contexts changed",
         )
-
-
-def _usable(numbers: Floats) -> Floats:
-    """Numbers as an agent takes them: what is too large for it is none."""
-    return np.where(np.abs(numbers) <= LARGEST, numbers, np.nan)
 
 
 def not_finite(columns: Sequence[Column], n: int) -> Iterator[Fault]:
