@@ -226,10 +226,10 @@ def _columns(estimates: "Mapping[str, Estimate]") -> dict[str, float]:
 
 def _digits(row: dict[str, Any], name: str, ends: str = "") -> tuple[str, str]:
     """An estimate and its interval, in as many digits as tell something."""
-    from melee.evaluation.estimates import Estimate, in_digits
+    from melee.evaluation.digits import in_digits
 
     numbers = row[name], row[f"{name}{ends}_low"], row[f"{name}{ends}_high"]
-    value, low, high = in_digits(Estimate(name, *numbers), places=3)
+    value, low, high = in_digits(*numbers, places=3)
     return value, f"{low}{'–' if numbers[1] >= 0.0 else ' to '}{high}"
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from melee.arrays import Floats
 from melee.evaluation import estimates
+from melee.evaluation.digits import in_digits
 from melee.evaluation.estimates import Estimate
 from melee.evaluation.log import Log
 
@@ -117,7 +118,7 @@ def model_cautions(
                 "model takes them to earn what all rounds earn on average"
             )
     elif "dm" in found and not found["dr"].low <= found["dm"].value <= found["dr"].high:
-        value, _, _ = estimates.in_digits(found["dm"])
+        value, *_ = in_digits(*found["dm"][1:])
         said.append(
             f"the model alone (dm) says {value}, outside the interval of dr; the model is wrong "
             "about this policy, so trust dr"
