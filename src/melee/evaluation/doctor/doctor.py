@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from melee.checks import RewardRange, check_reward_range
-from melee.evaluation.doctor import contexts, probabilities, rewards, rows
+from melee.evaluation.doctor import clusters, contexts, power, probabilities, rewards, rows
 from melee.evaluation.doctor.examined import Check, Examined
 from melee.evaluation.doctor.findings import Fault, Finding
 
@@ -53,9 +53,13 @@ def examine(history: "History", *, reward_range: RewardRange = None) -> list[Fin
         return findings
     for name, (check, fine) in CHECKS.items():
         note(name, check(log), fine)
+    could_show = power.finding(log)
+    if could_show is not None:
+        findings.append(could_show)
     kinds = list(contexts.kinds(log.contexts))
     note("contexts", iter(kinds), "all contexts are of one kind")
     if not kinds:
         for name, (of_columns, fine) in contexts.CHECKS.items():
             note(name, of_columns(log.columns, log.n), fine)
+        note("independence", clusters.dependent(log), "no rounds go together, as a visitor's do")
     return findings
