@@ -1,6 +1,7 @@
 """What differences a log could show: stated, and then found in so many simulated logs."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -151,6 +152,13 @@ def test_what_no_log_of_its_kind_can_show_is_said():
     found = detectable(history_of(p, actions, rewards))
     assert math.isinf(found.own)
     assert "no policy with choices of its own could be told from the logged one" in str(found)
+
+
+def test_small_rates_are_told_in_three_digits():
+    p, actions, _, _ = draw((2, 1.0, 20_000, 0.0), 0.0, 0)
+    clicks = (np.arange(20_000) % 250 == 0).astype(float)
+    text = detectable(history_of(p, actions, clicks)).shown
+    assert re.search(r"earns 0\.00\d{3} \(\d\d%\) more or less than the logged 0\.00400$", text)
 
 
 def test_rewards_about_0_have_no_tenth():

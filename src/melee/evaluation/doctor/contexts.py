@@ -173,7 +173,10 @@ def change_of_unit(columns: Sequence[Column], n: int) -> Iterator[Fault]:
 
 
 def _change(column: Column) -> Change | None:
-    return change_of_scale(column.numbers)
+    """Where the numbers of a column change their scale; of long ones about where."""
+    step = _step(column.numbers)
+    change = change_of_scale(column.numbers[::step])
+    return change and change._replace(at=step * change.at)
 
 
 def many_levels(columns: Sequence[Column], n: int) -> Iterator[Fault]:
@@ -260,7 +263,11 @@ def _levels_shift(column: Column, n: int) -> tuple[float, float]:
 
 
 def _thinned(values: Floats) -> Floats:
-    return values[:: 1 + len(values) // _SAMPLE]
+    return values[:: _step(values)]
+
+
+def _step(values: Floats) -> int:
+    return 1 + len(values) // _SAMPLE
 
 
 CHECKS: dict[str, tuple[Callable[[Sequence[Column], int], Iterator[Fault]], str]] = {

@@ -93,7 +93,8 @@ class Power(NamedTuple):
                 "no policy with choices of its own could be told from the logged one, whatever it "
                 "earns"
             )
-        own, reward, uniform = in_digits(self.own, self.reward, self.uniform, places=3)
+        every = (self.own, self.reward, self.uniform)
+        own, reward, uniform = (in_digits(one, places=3)[0] for one in every)
         text = (
             f"logs like this one show, four times of five, that a policy with choices of its own "
             f"earns {own}{self._part(self.own)} more or less than the logged {reward}"

@@ -69,7 +69,7 @@ def calibration(log: Examined) -> Iterator[Fault]:
         return
     advice = (
         "log the probability with which the action was drawn, after every rule that may change the "
-        "choice; estimates that use these are wrong"
+        "choice, and every round, whatever came of it; estimates that use these are wrong"
     )
     if log.pmfs:
         yield from _calibration_by_pmf(log, advice)
