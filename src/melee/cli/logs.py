@@ -49,13 +49,15 @@ def doctor(
     if format == "json":
         print(json.dumps([finding._asdict() for finding in findings], indent=2))
     else:
-        table = Table(show_lines=any(finding.level != "ok" for finding in findings))
+        table = Table()
         table.add_column("check", no_wrap=True)
         table.add_column("", no_wrap=True)
         table.add_column("found, and what to do", overflow="fold")
-        for level, check, found, advice in findings:
+        for i, (level, check, found, advice) in enumerate(findings):
             text = Text(found if not advice else f"{found}\n→ {advice}")
-            table.add_row(check, Text(level, style=_COLORS[level]), text)
+            # A line above and below each fault: what is in order needs no room.
+            apart = any(one.level != "ok" for one in findings[i : i + 2])
+            table.add_row(check, Text(level, style=_COLORS[level]), text, end_section=apart)
         out.print(table)
         n = {level: sum(one.level == level for one in findings) for level in ("error", "warning")}
         out.print(

@@ -109,8 +109,10 @@ class Power(NamedTuple):
         if math.isnan(self.wanted):
             return ""
         if self.own <= self.wanted:
-            return f"for {SHARE:.0%}, {_few_digits(self.n_rounds)} rounds would do"
-        many = f"{SHARE:.0%} would take {_few_digits(self.n_rounds)} rounds like these"
+            return f"for a difference of {SHARE:.0%}, {_few_digits(self.n_rounds)} rounds would do"
+        many = (
+            f"a difference of {SHARE:.0%} would take {_few_digits(self.n_rounds)} rounds like these"
+        )
         if self.floor <= 1.0:
             return f"{many}, or as many as there are with floor={self.floor:.2g}"
         if self.n_uniform < 0.9 * self.n_rounds:
@@ -150,7 +152,7 @@ def detectable(history: "History", *, reward_range: RewardRange = None) -> Power
     >>> print(f"{found.own:.4f} more or less than {found.reward:.4f}")
     0.0442 more or less than 0.2500
     >>> print(found.needed)
-    10% would take 12,000 rounds like these, or 4,300 of uniform choices
+    a difference of 10% would take 12,000 rounds like these, or 4,300 of uniform choices
     """
     log = Examined(history, check_reward_range(reward_range))
     found = power_of(log)
