@@ -242,6 +242,12 @@ def test_wrong_probabilities_are_a_reason():
     assert "round 4: the pmf sums to 2; expected 1" in reason(odd)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_rounding_of_weights_that_are_all_1_is_no_reason(seed):
+    world = WORLDS["clicks, 5 actions"]
+    assert evaluate_live(world.log(400, seed), "uniform", seed=seed).reason is None
+
+
 def test_wrong_arguments_are_refused():
     with pytest.raises(InputError, match="confidence is 95"):
         evaluate_live(clean_log(), EXPLORER, confidence=95)

@@ -55,7 +55,8 @@ def lacking(log: Log, chosen: Floats, outside: Floats, weights: Floats) -> list[
     missing = log.mean(never) + share_impossible
     # Where all probabilities are known, so is how far chance may move the mean of weights.
     kept = estimates.effective_sample_size(log.sizes)
-    reach = 4.0 * np.sqrt(max(1.0 / expected - 1.0 / kept, 0.0))
+    # Rounding moves it, too: weights of a policy that does what the log did are 1 but for that.
+    reach = 1e-9 + 4.0 * np.sqrt(max(1.0 / expected - 1.0 / kept, 0.0))
     mean = float(weights.mean())
     if min(low, mean - reach) > 1.0 or max(high, mean + reach) < 1.0 - missing:
         reasons.append(
