@@ -44,6 +44,8 @@ def main() -> None:
         print(
             f"{kind}: {held.sum()} of {len(held)} intervals hold the live mean, {held.mean():.1%}"
         )
+        if kind in ("dr", "replay"):
+            print(f"  median width {np.median([cell.width(kind) for cell in every]):.2f}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from melee.evaluation import Finding, examine
-from melee.evaluation.findings import count_p_value
+from melee.evaluation.doctor.findings import count_p_value
 from melee.history import History, Round, SkippedRow
 from tests.evaluation.worlds import ACTIONS, clean_log, without_most_failures
 
@@ -107,7 +108,61 @@ def rarely_played(chance):
     )
 
 
-BESIDES = {"few rounds": {"support"}}
+def rare_clicks(n_clicks):
+    """Many rounds of uniform choices, and so many clicks, evenly spread."""
+    rng = np.random.default_rng(0)
+    every = 3000 // n_clicks
+    return History(
+        Round({"age": rng.normal()}, int(rng.integers(2)), float(i % every == 7), 0.5)
+        for i in range(every * n_clicks)
+    )
+
+
+def from_round(start, of_round):
+    """The clean log, with rewards changed from some round on."""
+    return replaced(clean_log(), reward=lambda i, one: of_round(one) if i >= start else one.reward)
+
+
+def visitors(n_visitors, *, shuffled=False, matter=True, with_page=False):
+    """Thirty rounds each of visitors who have a taste of their own, or not."""
+    rng = np.random.default_rng(0)
+    rounds: list[Round] = []
+    for _ in range(n_visitors):
+        age, load = float(rng.integers(18, 80)), rng.normal()
+        rate = float(rng.choice([0.1, 0.8])) if matter else 0.45
+        name = f"v{len(rounds)}"
+        for _ in range(30):
+            context: Any = {"age": age}
+            context |= {"visitor": name, "page": rng.normal()} if with_page else {"load": load}
+            reward, action = float(rng.random() < rate), int(rng.integers(2))
+            rounds.append(Round(context, action, reward, 0.5, id=str(len(rounds))))
+    order = rng.permutation(len(rounds)) if shuffled else range(len(rounds))
+    return History(rounds[i] for i in order)
+
+
+def little_floor():
+    """Twelve actions, of which one is preferred, a floor of 0.02, and few clicks."""
+    rng = np.random.default_rng(0)
+    p = np.full(12, 0.02 / 12)
+    p[0] += 0.98
+    pmf = dict(enumerate(p.tolist()))
+    return History(
+        Round(rng.normal(size=1), int(a), float(rng.random() < 0.025), pmf[int(a)], pmf=pmf)
+        for a in rng.choice(12, size=12_000, p=p)
+    )
+
+
+BESIDES = {
+    "few rounds": {"support", "power"},
+    "only clicks from some round on": {"drift of rewards"},
+    "38 clicks": {"power"},
+    "little floor": {"support"},
+    "rarely played": {"power"},
+    "visitor ids": {"levels", "drift of contexts"},
+    "visitors": {"drift of contexts"},  # sixty are too few for halves to be alike
+    "too small probabilities": {"power"},
+    "rewards in another unit": {"power"},
+}
 FAULTS = {
     "one unreadable row": (with_problems(1), "warning", "rows", "1 of 601 rows"),
     "many unreadable rows": (with_problems(50), "error", "rows", "50 of 650 rows .* row 7 the fi"),
@@ -143,10 +198,64 @@ FAULTS = {
         r"1 rewards are not from -1e\+100 to 1e\+100: they go from 5e\+200 to 5e\+200, .* round 4",
     ),
     "constant rewards": (
-        replaced(clean_log(), reward=lambda i, one: 1.0),
+        replaced(clean_log(), reward=lambda i, one: 0.0),
         "warning",
         "rewards",
-        "every reward is 1",
+        "every reward is 0",
+    ),
+    "only clicks": (
+        replaced(clean_log(), reward=lambda i, one: 1.0),
+        "error",
+        "missing zeros",
+        "every reward is 1, none is 0",
+    ),
+    "only clicks from some round on": (
+        from_round(400, lambda one: 1.0),
+        "error",
+        "missing zeros",
+        r"none of the last 20\d rewards is 0, but \d\d of as many before are",
+    ),
+    "38 clicks": (
+        rare_clicks(38),
+        "warning",
+        "rare rewards",
+        "only 38 of 2,964 rewards are other than 0",
+    ),
+    "rewards in another unit": (
+        from_round(350, lambda one: 100.0 * one.reward),
+        "error",
+        "unit of rewards",
+        "typically 1 before round 35. and 100 from there on, as if in another unit",
+    ),
+    "little floor": (
+        little_floor(),
+        "warning",
+        "power",
+        r"earns 0\.\d{3} \(1,\d\d\d%\) more or less than the logged 0\.02",
+    ),
+    "column in another unit": (
+        with_column("price", lambda i: (1.0 + i % 13) * (100.0 if i >= 420 else 1.0)),
+        "warning",
+        "units",
+        r"price \(typically 7 before round 420, 700 from there on\)",
+    ),
+    "visitors": (
+        visitors(60),
+        "warning",
+        "independence",
+        r"1,800 rounds have 60 different contexts, .* worth \d{2,3} independent rounds",
+    ),
+    "visitors in any order": (
+        visitors(60, shuffled=True),
+        "warning",
+        "independence",
+        "1,800 rounds have 60 different contexts",
+    ),
+    "visitor ids": (
+        visitors(120, with_page=True),
+        "warning",
+        "independence",
+        "3,600 rounds have 120 different values of visitor",
     ),
     **{
         f"probability {wrong}": (
@@ -337,6 +446,53 @@ def test_a_planted_fault_is_found_by_its_check_and_no_other(name):
     assert all(one.advice for one in found)
 
 
+def sparse(n_columns, n_rounds=2000):
+    rng = np.random.default_rng(0)
+    ones = rng.random((n_rounds, n_columns)) < rng.uniform(0.001, 0.05, size=n_columns)
+    contexts: list[Any] = [
+        {f"word {j}": float(one) for j, one in enumerate(row)} | {"age": rng.normal()}
+        for row in ones
+    ]
+    return History(
+        Round(one, int(rng.integers(2)), float(rng.integers(2)), 0.5) for one in contexts
+    )
+
+
+def kinds_of_contexts(n_kinds):
+    """A few kinds of contexts that matter much; equal ones come again by nature."""
+    rng = np.random.default_rng(0)
+    rates = rng.random(n_kinds)
+    kinds = rng.integers(n_kinds, size=2000).tolist()
+    return History(
+        Round({"city": f"c{k}"}, int(rng.integers(2)), float(rng.random() < rates[k]), 0.5)
+        for k in kinds
+    )
+
+
+SOUND = {
+    "65 sparse columns": sparse(65),
+    "some hundred clicks": rare_clicks(300),
+    "visitors without tastes": visitors(60, matter=False, shuffled=True),
+    "rounds of few kinds": kinds_of_contexts(30),
+    "prices that grow": with_column("price", lambda i: 1.01**i),
+    "amounts of all sizes": with_column("price", lambda i: 10.0 ** (i * 7919 % 600 / 100)),
+    "revenue": from_round(0, lambda one: one.reward * (5.0 + one.context["age"])),
+    "rare and common values": with_column("visits", lambda i: float(i % 3 == 0) * (1 + i % 5)),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_what_only_looks_like_a_fault_is_left_in_peace(name):
+    besides = {"prices that grow": {"drift of contexts"}, "amounts of all sizes": {"outliers"}}
+    found = faults(SOUND[name])
+    assert {one.check for one in found} <= besides.get(name, set()), found
+
+
+def test_outliers_among_the_others_of_a_sparse_column_are_found():
+    history = with_column("visits", lambda i: 9e4 if i == 77 else float(i % 3 == 0) * (1 + i % 5))
+    assert [one.check for one in faults(history)] == ["outliers"]
+
+
 @pytest.mark.parametrize("with_pmf", [True, False])
 def test_at_most_1_of_50_clean_logs_raises_an_alarm(with_pmf):
     alarms = [faults(clean_log(500, seed, with_pmf=with_pmf)) for seed in range(100, 150)]
@@ -439,7 +595,7 @@ def test_an_empty_log_is_an_error():
 
 def test_small_probabilities_are_told_by_what_a_round_can_weigh():
     found = faults(rarely_played(0.02))
-    assert [one.check for one in found] == ["support"]
+    assert [one.check for one in found] == ["support", "power"]
     assert "go down to 0.02, so that one round can weigh 50 of 600" in found[0].found
 
 

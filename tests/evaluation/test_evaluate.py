@@ -361,6 +361,8 @@ def test_numbers_are_shown_in_digits_that_tell_something():
     assert str(Estimate("dr", 1e-9, -0.02, 0.02)) == "0.00000 [-0.02000, 0.02000]"
     assert str(Estimate("dr", 1.5e-7, 0.0, 3.25e-7)) == "1.5e-07 [0, 3.25e-07]"
     assert str(Estimate("dr", 1234567.0, 0.0, 2e6)) == "1.23457e+06 [0, 2e+06]"
+    assert str(Estimate("dr", 0.43201, 0.43198, 0.43204)) == "0.432010 [0.431980, 0.432040]"
+    assert str(Estimate("dr", 0.0, 0.0, 0.0)) == "0.0000 [0.0000, 0.0000]"
 
 
 def test_a_pmf_that_does_not_sum_to_1_is_refused():

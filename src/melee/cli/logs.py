@@ -49,13 +49,15 @@ def doctor(
     if format == "json":
         print(json.dumps([finding._asdict() for finding in findings], indent=2))
     else:
-        table = Table(show_lines=any(finding.level != "ok" for finding in findings))
+        table = Table()
         table.add_column("check", no_wrap=True)
         table.add_column("", no_wrap=True)
         table.add_column("found, and what to do", overflow="fold")
-        for level, check, found, advice in findings:
+        for i, (level, check, found, advice) in enumerate(findings):
             text = Text(found if not advice else f"{found}\n→ {advice}")
-            table.add_row(check, Text(level, style=_COLORS[level]), text)
+            # A line above and below each fault: what is in order needs no room.
+            apart = any(one.level != "ok" for one in findings[i : i + 2])
+            table.add_row(check, Text(level, style=_COLORS[level]), text, end_section=apart)
         out.print(table)
         n = {level: sum(one.level == level for one in findings) for level in ("error", "warning")}
         out.print(
@@ -226,10 +228,10 @@ def _columns(estimates: "Mapping[str, Estimate]") -> dict[str, float]:
 
 def _digits(row: dict[str, Any], name: str, ends: str = "") -> tuple[str, str]:
     """An estimate and its interval, in as many digits as tell something."""
-    from melee.evaluation.estimates import Estimate, in_digits
+    from melee.evaluation.digits import in_digits
 
     numbers = row[name], row[f"{name}{ends}_low"], row[f"{name}{ends}_high"]
-    value, low, high = in_digits(Estimate(name, *numbers), places=3)
+    value, low, high = in_digits(*numbers, places=3)
     return value, f"{low}{'–' if numbers[1] >= 0.0 else ' to '}{high}"
 
 

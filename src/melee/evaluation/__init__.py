@@ -1,9 +1,9 @@
 """What a log can tell: how good a policy would have been, and whether the log can be trusted."""
 
 from melee.evaluation.differences import Difference
-from melee.evaluation.doctor import examine
+from melee.evaluation.doctor import Finding, examine
+from melee.evaluation.doctor.power import Power, detectable
 from melee.evaluation.estimates import Estimate, effective_sample_size
-from melee.evaluation.findings import Finding
 from melee.evaluation.live import LiveEvaluation, compare_live, evaluate_live
 from melee.evaluation.off_policy import ESTIMATORS, Evaluation, compare, evaluate
 
@@ -14,8 +14,10 @@ __all__ = [
     "Evaluation",
     "Finding",
     "LiveEvaluation",
+    "Power",
     "compare",
     "compare_live",
+    "detectable",
     "effective_sample_size",
     "evaluate",
     "evaluate_live",

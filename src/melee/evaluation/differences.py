@@ -12,7 +12,8 @@ import numpy as np
 
 from melee.arrays import Floats
 from melee.evaluation.anytime import anytime_interval
-from melee.evaluation.estimates import Estimate, extra_weights, in_digits, mean_interval
+from melee.evaluation.digits import in_digits
+from melee.evaluation.estimates import Estimate, extra_weights, mean_interval
 
 LOGGED = "logged"
 """The name of the policy that wrote the log."""
@@ -45,10 +46,10 @@ class Difference(NamedTuple):
     p_value: float
 
     def __str__(self) -> str:
-        value, low, high = in_digits(self.estimate)
         if math.isnan(self.p_value):
-            return f"{value} [{low}, {high}]"
-        _, any_low, any_high = in_digits(self.estimate_at_any_time)
+            return str(self.estimate)
+        ends = self.low, self.high, self.anytime_low, self.anytime_high
+        value, low, high, any_low, any_high = in_digits(self.value, *ends)
         return (
             f"{value} [{low}, {high}]; at any time [{any_low}, {any_high}], p = {self.p_value:.2g}"
         )

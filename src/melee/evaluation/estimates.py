@@ -51,7 +51,6 @@ extra round it was as safe as this one but up to three times as wide. `tests/eva
 simulation.
 """
 
-import math
 from collections.abc import Callable
 from statistics import NormalDist
 from typing import NamedTuple
@@ -59,6 +58,7 @@ from typing import NamedTuple
 import numpy as np
 
 from melee.arrays import Floats
+from melee.evaluation.digits import in_digits
 from melee.evaluation.tails import t_quantile
 
 
@@ -75,24 +75,8 @@ class Estimate(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        value, low, high = in_digits(self)
+        value, low, high = in_digits(self.value, self.low, self.high)
         return f"{value} [{low}, {high}]"
-
-
-def in_digits(one: Estimate, places: int = 4) -> tuple[str, str, str]:
-    """Value, low and high with so many places, or as many as show three digits of the value.
-
-    >>> in_digits(Estimate("dr", 0.0043, 0.0031, 0.0058), places=3)
-    ('0.00430', '0.00310', '0.00580')
-    """
-    size = max(abs(one.low), abs(one.high))
-    if size != 0.0 and not 1e-5 <= size < 1e5:
-        kind = f".{places + 2}g"
-    else:
-        # A value that is nearly 0 beside its interval has no digits that count.
-        told = max(abs(one.value), 0.05 * (one.high - one.low))
-        kind = f".{places if told == 0.0 else max(places, 2 - math.floor(math.log10(told)))}f"
-    return f"{one.value:{kind}}", f"{one.low:{kind}}", f"{one.high:{kind}}"
 
 
 def effective_sample_size(weights: Floats) -> float:

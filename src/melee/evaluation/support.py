@@ -6,6 +6,7 @@ import numpy as np
 
 from melee.arrays import Floats
 from melee.evaluation import estimates
+from melee.evaluation.digits import in_digits
 from melee.evaluation.estimates import Estimate
 from melee.evaluation.log import Log
 
@@ -54,7 +55,8 @@ def lacking(log: Log, chosen: Floats, outside: Floats, weights: Floats) -> list[
     missing = log.mean(never) + share_impossible
     # Where all probabilities are known, so is how far chance may move the mean of weights.
     kept = estimates.effective_sample_size(log.sizes)
-    reach = 4.0 * np.sqrt(max(1.0 / expected - 1.0 / kept, 0.0))
+    # Rounding moves it, too: weights of a policy that does what the log did are 1 but for that.
+    reach = 1e-9 + 4.0 * np.sqrt(max(1.0 / expected - 1.0 / kept, 0.0))
     mean = float(weights.mean())
     if min(low, mean - reach) > 1.0 or max(high, mean + reach) < 1.0 - missing:
         reasons.append(
@@ -117,7 +119,7 @@ def model_cautions(
                 "model takes them to earn what all rounds earn on average"
             )
     elif "dm" in found and not found["dr"].low <= found["dm"].value <= found["dr"].high:
-        value, _, _ = estimates.in_digits(found["dm"])
+        value, *_ = in_digits(*found["dm"][1:])
         said.append(
             f"the model alone (dm) says {value}, outside the interval of dr; the model is wrong "
             "about this policy, so trust dr"

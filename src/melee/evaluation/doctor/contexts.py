@@ -3,15 +3,15 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from melee.arrays import Floats, Ints
+from melee.arrays import Floats
 from melee.contexts import Context
-from melee.evaluation.findings import LEVEL, Fault, listed
+from melee.evaluation.doctor.changes import Change, change_of_scale, distance
+from melee.evaluation.doctor.columns import Column
+from melee.evaluation.doctor.findings import LEVEL, Fault, listed
 from melee.evaluation.tails import chi_square_tail, kolmogorov_tail
-from melee.task import LARGEST
 
 SCALES = 1e6
 """Times by which the sizes of columns may differ."""
@@ -27,55 +27,6 @@ _SAMPLE = 20_000
 """Rounds of each half that are compared."""
 
 
-class Column(NamedTuple):
-    """The values of one name, or of one position in rows of numbers."""
-
-    name: str
-    numbers: Floats
-    number_rows: Ints
-    levels: list[str]
-    level_rows: list[int]
-    """A round with a group of texts has several entries, or none for an empty group."""
-    present: Ints
-    """Rounds in which the column has a value."""
-
-
-def read_columns(contexts: Sequence[Context]) -> list[Column]:
-    """All columns of the contexts, by name; contexts are all named or all of one width."""
-    if not isinstance(contexts[0], dict):
-        rows = _usable(np.array(contexts))
-        every = np.arange(len(rows))
-        return [Column(f"x{i}", rows[:, i], every, [], [], every) for i in range(rows.shape[1])]
-    numbers: dict[str, tuple[list[float], list[int]]] = {}
-    texts: dict[str, tuple[list[str], list[int]]] = {}
-    present: dict[str, list[int]] = {}
-    for i, context in enumerate(contexts):
-        assert isinstance(context, dict)
-        for name, value in context.items():
-            if value is None:
-                continue
-            present.setdefault(name, []).append(i)
-            if isinstance(value, float):
-                values, where = numbers.setdefault(name, ([], []))
-                values.append(value)
-                where.append(i)
-            else:
-                levels, at = texts.setdefault(name, ([], []))
-                for level in (value,) if isinstance(value, str) else value:
-                    levels.append(level)
-                    at.append(i)
-    return [
-        Column(
-            name,
-            _usable(np.array(numbers[name][0] if name in numbers else [], dtype=np.float64)),
-            np.array(numbers[name][1] if name in numbers else [], dtype=np.int64),
-            *texts.get(name, ([], [])),
-            np.array(rows, dtype=np.int64),
-        )
-        for name, rows in present.items()
-    ]
-
-
 def kinds(contexts: Sequence[Context]) -> Iterator[Fault]:
     """Contexts of more than one kind, so that no agent could learn from all."""
     found = Counter("named" if isinstance(c, dict) else f"{len(c)} numbers" for c in contexts)
@@ -88,11 +39,6 @@ def kinds(contexts: Sequence[Context]) -> Iterator[Fault]:
             "use names and values in every round, or the same number of numbers; split the log "
             "where the contexts changed",
         )
-
-
-def _usable(numbers: Floats) -> Floats:
-    """Numbers as an agent takes them: what is too large for it is none."""
-    return np.where(np.abs(numbers) <= LARGEST, numbers, np.nan)
 
 
 def not_finite(columns: Sequence[Column], n: int) -> Iterator[Fault]:
@@ -178,20 +124,26 @@ def scale(columns: Sequence[Column], n: int) -> Iterator[Fault]:
 
 
 def outliers(columns: Sequence[Column], n: int) -> Iterator[Fault]:
-    """Numbers further from the median than chance could put them."""
+    """Numbers further from the median than chance could put them.
+
+    Where most values are equal, as in columns of zeros and a few ones, the others are by nature far
+    from these: they are compared with each other.
+    """
     names = []
     for one in columns:
         values = one.numbers[np.isfinite(one.numbers)]
-        if len(values) < 20:
+        if _change(one) is not None:
             continue
-        away = np.abs(values - np.median(values))
-        # The median deviation is 0 if most values are equal; the mean one is not, unless all are.
-        deviation = 1.4826 * float(np.median(away)) or float(away.mean())
-        n_far = int((away > FAR * deviation).sum()) if deviation > 0.0 else 0
-        # Where values are rarely not 0, as in counts, few are far from it by nature.
-        if n_far > 0 and (np.median(away) > 0.0 or away.max() > 100.0 * deviation):
-            furthest = values[away.argmax()]
-            names.append(f"{one.name} ({n_far:,} values, such as {furthest:.3g})")
+        while len(values) >= 20:
+            away = np.abs(values - np.median(values))
+            deviation = 1.4826 * float(np.median(away))
+            if deviation > 0.0:
+                n_far = int((away > FAR * deviation).sum())
+                if n_far:
+                    furthest = values[away.argmax()]
+                    names.append(f"{one.name} ({n_far:,} values, such as {furthest:.3g})")
+                break
+            values = values[away > 0.0]
     if names:
         yield Fault(
             "warning",
@@ -199,6 +151,32 @@ def outliers(columns: Sequence[Column], n: int) -> Iterator[Fault]:
             "look for wrong units and placeholders such as -999 (log them as missing); take "
             "logarithms of amounts",
         )
+
+
+def change_of_unit(columns: Sequence[Column], n: int) -> Iterator[Fault]:
+    """Columns that go on in another unit."""
+    names = []
+    for one in columns:
+        change = _change(one)
+        if change is not None:
+            names.append(
+                f"{one.name} (typically {change.before:.3g} before round "
+                f"{one.number_rows[change.at]:,}, {change.after:.3g} from there on)"
+            )
+    if names:
+        yield Fault(
+            "warning",
+            f"as if in another unit from some round on: {listed(names)}",
+            "bring all to one unit, or leave out the rounds before; what is learned of one scale "
+            "is wrong for the other",
+        )
+
+
+def _change(column: Column) -> Change | None:
+    """Where the numbers of a column change their scale; of long ones about where."""
+    step = _step(column.numbers)
+    change = change_of_scale(column.numbers[::step])
+    return change and change._replace(at=step * change.at)
 
 
 def many_levels(columns: Sequence[Column], n: int) -> Iterator[Fault]:
@@ -231,9 +209,11 @@ def drift(columns: Sequence[Column], n: int) -> Iterator[Fault]:
     names = []
     threshold = LEVEL / (2 * max(len(columns), 1))
     for one in columns:
+        if _change(one) is not None:
+            continue
         found = [_numbers_shift(one, n), _levels_shift(one, n)]
-        if any(p < threshold and distance > SHIFT for distance, p in found):
-            names.append(f"{one.name} (by {max(distance for distance, _ in found):.0%})")
+        if any(p < threshold and apart > SHIFT for apart, p in found):
+            names.append(f"{one.name} (by {max(apart for apart, _ in found):.0%})")
     if names:
         yield Fault(
             "warning",
@@ -251,11 +231,9 @@ def _numbers_shift(column: Column, n: int) -> tuple[float, float]:
     first, second = _thinned(values[~late]), _thinned(values[late])
     if min(len(first), len(second)) < 20:
         return 0.0, 1.0
-    every = np.unique(np.concatenate([first, second]))
-    below = [np.searchsorted(np.sort(x), every, "right") / len(x) for x in (first, second)]
-    distance = float(np.abs(below[0] - below[1]).max())
+    apart = distance(first, second)
     pairs = len(first) * len(second) / (len(first) + len(second))
-    return distance, kolmogorov_tail(distance * math.sqrt(pairs))
+    return apart, kolmogorov_tail(apart * math.sqrt(pairs))
 
 
 def _levels_shift(column: Column, n: int) -> tuple[float, float]:
@@ -280,12 +258,16 @@ def _levels_shift(column: Column, n: int) -> tuple[float, float]:
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
     chi_square = ((table - expected) ** 2 / expected).sum()
     shares = table / table.sum(axis=1, keepdims=True)
-    distance = 0.5 * float(np.abs(shares[0] - shares[1]).sum())
-    return distance, chi_square_tail(float(chi_square), table.shape[1] - 1)
+    apart = 0.5 * float(np.abs(shares[0] - shares[1]).sum())
+    return apart, chi_square_tail(float(chi_square), table.shape[1] - 1)
 
 
 def _thinned(values: Floats) -> Floats:
-    return values[:: 1 + len(values) // _SAMPLE]
+    return values[:: _step(values)]
+
+
+def _step(values: Floats) -> int:
+    return 1 + len(values) // _SAMPLE
 
 
 CHECKS: dict[str, tuple[Callable[[Sequence[Column], int], Iterator[Fault]], str]] = {
@@ -294,6 +276,7 @@ CHECKS: dict[str, tuple[Callable[[Sequence[Column], int], Iterator[Fault]], str]
     "constant columns": (constant, "every column varies"),
     "rare columns": (rarely_present, "every column is present often enough"),
     "scales": (scale, "columns are of like size"),
+    "units": (change_of_unit, "every column keeps its scale"),
     "outliers": (outliers, "no value is far from all others"),
     "levels": (many_levels, "no column has too many levels"),
     "drift of contexts": (drift, "both halves of the log have contexts alike"),
