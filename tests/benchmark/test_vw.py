@@ -17,7 +17,9 @@ from melee.benchmark.store import Store
 from melee.benchmark.vw import GRID, Vw, grid
 from melee.cli import app
 from melee.errors import InputError, MissingPackageError, UnknownNameError
-from melee.explorers.ranged import Ranged
+from melee.explorers import Problem
+from melee.explorers.ranged import Ranged, met, placed
+from melee.loop import problem_of
 from tests.benchmark.made import InlineEngine, NoEngine, bench
 from tests.benchmark.test_cells import a_plan, keys
 
@@ -70,7 +72,7 @@ class Example:
 def fake(monkeypatch):
     """A package in VowpalWabbit's place, of version 1.2.3; what was made of it."""
     module = ModuleType("vowpalwabbit")
-    module.Workspace = Workspace
+    vars(module)["Workspace"] = Workspace
     monkeypatch.setitem(sys.modules, "vowpalwabbit", module)
     version = metadata.version
     monkeypatch.setattr(
@@ -78,6 +80,13 @@ def fake(monkeypatch):
     )
     monkeypatch.setattr(Workspace, "made", [])
     return Workspace.made
+
+
+def vw(spec):
+    """VowpalWabbit as a SPEC describes it."""
+    explorer = read(spec)
+    assert isinstance(explorer, Vw)
+    return explorer
 
 
 def a_task(n_rows=90, reward_range=(0.0, 1.0), scale=1.0, **rest):
@@ -171,7 +180,7 @@ def test_the_grid_is_a_word_for_many():
 def test_it_plays_the_rows_of_all_others_and_is_told_costs(fake):
     task = a_task()
     prepared = prepare(task, seed=1)
-    run = read("vw:--regcb -l 2").play(prepared, seed=5)
+    run = vw("vw:--regcb -l 2").play(prepared, seed=5)
     [made] = fake
     assert made.options.startswith("--cb_explore 3 --regcb -l 2 --random_seed ")
     assert made.options.endswith(" --quiet")
@@ -189,13 +198,13 @@ def test_it_plays_the_rows_of_all_others_and_is_told_costs(fake):
 
 
 def test_actions_are_drawn_as_often_as_it_says(fake):
-    run = read("vw").play(prepare(a_task(4030), seed=0))
+    run = vw("vw").play(prepare(a_task(4030), seed=0))
     assert np.bincount(run.actions) / 4000 == pytest.approx([0.75, 0.125, 0.125], abs=0.025)
 
 
 def test_a_seed_is_one_sequence_of_draws(fake):
     prepared = prepare(a_task(), seed=0)
-    first, again, other = (read("vw").play(prepared, seed=seed).actions for seed in (0, 0, 1))
+    first, again, other = (vw("vw").play(prepared, seed=seed).actions for seed in (0, 0, 1))
     assert first.tolist() == again.tolist() != other.tolist()
     assert fake[0].options == fake[1].options != fake[2].options
 
@@ -203,7 +212,7 @@ def test_a_seed_is_one_sequence_of_draws(fake):
 def test_shares_are_counted_where_expected_rewards_are_known(fake):
     rng = np.random.default_rng(0)
     task = a_task(expected=rng.random((90, 3)))
-    run = read("vw").play(prepare(task, seed=0))
+    run = vw("vw").play(prepare(task, seed=0))
     assert run.share is not None
     assert run.expected_reward == task.expected[run.prepared.order, run.actions].mean()
 
@@ -212,14 +221,11 @@ def test_shares_are_counted_where_expected_rewards_are_known(fake):
 def test_rewards_in_other_units_are_mapped_as_for_explorers_that_need_that(fake, known):
     task = a_task(reward_range=known, scale=40.0)
     prepared = prepare(task, seed=0)
-    explorer = read("vw:--cb_min_cost -1 --cb_max_cost 0")
+    explorer = vw("vw:--cb_min_cost -1 --cb_max_cost 0")
     run = explorer.play(prepared, seed=0)
     if known:
         units = run.rewards / 40
     else:  # as a state behind the layer of our own explorers sees them
-        from melee.explorers.ranged import met, placed
-        from melee.loop import problem_of
-
         found = explorer.range_of(problem_of(prepared, prepared.n_rounds))
         labelled = task.rewards[prepared.labelled]
         layer = Ranged.around(None, found, 3, labelled, sees_all=False)
@@ -290,9 +296,9 @@ def test_as_an_agent_it_is_left_out_and_live_datasets_say_why(fake, suite, tmp_p
     assert "is no explorer of an agent or a simulation" in reason
     live = a_task(delays=np.zeros(90, int))
     with pytest.raises(InputError, match="its actions come and go, or its rewards come late, and"):
-        read("vw").play(prepare(live))
+        vw("vw").play(prepare(live))
     with pytest.raises(InputError, match="no explorer of an agent or a simulation"):
-        read("vw").start(None)
+        vw("vw").start(Problem(1, 2))
 
 
 def test_without_the_package_its_extra_is_asked_for(suite, tmp_path, monkeypatch):
@@ -303,7 +309,7 @@ def test_without_the_package_its_extra_is_asked_for(suite, tmp_path, monkeypatch
     with pytest.raises(MissingPackageError, match=asks):
         a_plan(suite, ["vw:--regcb"])
     with pytest.raises(MissingPackageError, match=asks):
-        read("vw").play(prepare(a_task()))
+        vw("vw").play(prepare(a_task()))
     said = CliRunner().invoke(
         app,
         ["bench", "--suite", str(suite), "--out", str(tmp_path / "o"), "--explorers", "vw:grid"],

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from melee import Task, prepare
-from melee.benchmark.specs import read
 from melee.benchmark.vw import GRID, version
 from melee.distributions import sample
 from melee.errors import InputError
 from melee.rng import generator
 from tests.benchmark.made import NoEngine, bench
+from tests.benchmark.test_vw import vw
 
 vowpalwabbit = pytest.importorskip(
     "vowpalwabbit", reason="VowpalWabbit is not installed; make test-peers installs it"
@@ -33,7 +33,7 @@ def through_adf(options, prepared, seed):
     rng = generator(seed, "vw", task.number)
     uniforms = rng.random(prepared.n_rounds)
     flat = "-q sa --ignore_linear s --noconstant --quiet"
-    vw = vowpalwabbit.Workspace(
+    itself = vowpalwabbit.Workspace(
         f"--cb_explore_adf {options} {flat} --random_seed {rng.integers(1, 2**31)}"
     )
     actions = []
@@ -41,41 +41,41 @@ def through_adf(options, prepared, seed):
         x = prepared.inputs(np.array([row]))[0, :-1]
         shared = "shared |s " + " ".join(f"f{i}:{value:.9g}" for i, value in enumerate(x))
         lines = [f"|a a{k}" for k in range(task.n_actions)]
-        pmf = np.array(vw.predict([shared, *lines]))
+        pmf = np.array(itself.predict([shared, *lines]))
         action = sample(pmf, u)
         lines[action] = f"0:{1 - task.rewards[row, action]:.9g}:{pmf[action]:.9g} {lines[action]}"
-        vw.learn([shared, *lines])
+        itself.learn([shared, *lines])
         actions.append(action)
-    vw.finish()
+    itself.finish()
     return actions
 
 
 @pytest.mark.parametrize("options", ["--epsilon 0.1", "--squarecb --gamma_scale 100", "--regcbopt"])
 def test_it_decides_as_vowpal_wabbit_does_with_an_example_per_action(prepared, options):
-    run = read(f"vw:{options}").play(prepared, seed=3)
+    run = vw(f"vw:{options}").play(prepared, seed=3)
     alike = np.mean(run.actions == through_adf(options, prepared, 3))
     assert alike > 0.98  # sums in another order
 
 
 @pytest.mark.parametrize("options", ALGORITHMS)
 def test_every_algorithm_of_the_grid_learns(prepared, options):
-    read(f"vw:{options}").try_out()
-    run = read(f"vw:{options} -l 0.5").play(prepared, seed=0)
+    vw(f"vw:{options}").try_out()
+    run = vw(f"vw:{options} -l 0.5").play(prepared, seed=0)
     assert run.rewards[400:].mean() > 0.6  # a third by chance, 0.88 at best
     assert ((run.probabilities > 0.0) & (run.probabilities <= 1.0 + 1e-6)).all()
 
 
 def test_a_seed_gives_a_run_again_and_another_gives_another(prepared):
-    bag = read("vw:--bag 4 --greedify")
+    bag = vw("vw:--bag 4 --greedify")
     first, again, other = (bag.play(prepared, seed=seed) for seed in (0, 0, 1))
     assert first.actions.tolist() == again.actions.tolist() != other.actions.tolist()
 
 
 def test_options_that_it_does_not_know_are_refused_with_its_reason():
     with pytest.raises(InputError, match=r"refuses these options \(unrecognised option '--nosuch'"):
-        read("vw:--nosuch 3").try_out()
+        vw("vw:--nosuch 3").try_out()
     with pytest.raises(InputError, match="'nix' is not a valid choice for option --cb_type"):
-        read("vw:--cb_type nix").try_out()
+        vw("vw:--cb_type nix").try_out()
 
 
 def test_processes_play_it_once(suite, tmp_path):

@@ -318,7 +318,10 @@ def compare(directory: Directory, format: Format = "table") -> None:  # noqa: A0
 
 
 @app.command()
-def report(directory: Directory) -> None:
+def report(
+    directory: Directory,
+    title: Annotated[str, typer.Option(help="Of the page; after the suite by default.")] = "",
+) -> None:
     """Write report.html, its figures and its tables into the directory of a benchmark."""
     from melee.benchmark.run import load_results
     from melee.report import write_report
@@ -326,7 +329,7 @@ def report(directory: Directory) -> None:
     store = _open(directory)
     plan, _ = store.load_plan()
     again = load_results(store, replicate=1) if plan.a_a else None
-    path = write_report(load_results(store), directory, again)
+    path = write_report(load_results(store), directory, again, title=title)
     out.print(f"report: {path}", highlight=False, soft_wrap=True)
 
 
