@@ -22,6 +22,7 @@ from benchmarks.pages import put
 from melee.arrays import Floats
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
+from melee.benchmark.specs import listed, read
 from melee.benchmark.store import Store
 from melee.benchmark.vw import families
 from melee.statistics import compare_pairs, mean_differences
@@ -39,12 +40,12 @@ FEW = (
 
 
 def chosen(settings: str) -> dict[str, list[str]]:
-    """The SPECs to play, by algorithm."""
-    every = families()
+    """The SPECs to play, as results list them, by algorithm."""
+    every = {name: [listed(read(one)) for one in specs] for name, specs in families().items()}
     if settings == "grid":
         return every
     few = {
-        name: [spec for spec in specs if spec.split(" ", 1)[1] in FEW]
+        name: [spec for spec in specs if spec.removeprefix("vw:") in FEW]
         for name, specs in every.items()
     }
     return {name: specs for name, specs in few.items() if specs}
@@ -124,22 +125,19 @@ def won(results: Results, spec: str, test: str) -> str:
 def text_of(results: Results, algorithms: dict[str, list[str]], max_rounds: int) -> str:
     """What is put into the page for a suite."""
     n, of = len(results.complete_datasets()), len(results.datasets)
-    seconds = {
-        who: sum(one.seconds for one in results if one.explorer.startswith(who))
-        / max(sum(len(one.rewards) for one in results if one.explorer.startswith(who)), 1)
-        for who in (MELEE, "vw:")
-    }
     lines = [
         f"{n} of {of} datasets, seeds {results.seeds}, at most {max_rounds:,} rounds; "
         f"{sum(map(len, algorithms.values()))} settings of VowpalWabbit "
-        f"{results.about['VowpalWabbit']}. A round took {1e6 * seconds[MELEE]:.0f} µs by melee and "
-        f"{1e6 * seconds['vw:']:.0f} µs by VowpalWabbit, called from Python, on average.",
+        f"{results.about['VowpalWabbit']}.",
         "",
         *table(results, algorithms),
     ]
-    left = [one for one in results.datasets if one not in set(results.complete_datasets())]
-    if left:
-        lines += ["", f"Left out, as VowpalWabbit cannot play them here: {', '.join(left)}."]
+    complete, failed = set(results.complete_datasets()), {one.dataset for one in results.failures()}
+    left = [one for one in results.datasets if one not in complete]
+    if live := [one for one in left if one in failed]:
+        lines += ["", f"Left out, as VowpalWabbit cannot play them here: {', '.join(live)}."]
+    if len(live) < len(left):
+        lines += ["", f"{len(left) - len(live)} datasets were not played to the end."]
     return "\n".join(lines) + "\n"
 
 

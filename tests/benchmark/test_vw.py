@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from melee import Task, prepare
 from melee.benchmark import cells, run
-from melee.benchmark.specs import expand, read, separate
+from melee.benchmark.specs import expand, listed, read, separate
 from melee.benchmark.store import Store
 from melee.benchmark.vw import GRID, Vw, grid
 from melee.cli import app
@@ -138,7 +138,8 @@ def test_options_are_what_follows_the_first_colon(spec, written):
     explorer = read(spec)
     assert isinstance(explorer, Vw)
     assert explorer.spec == explorer.short_spec == written
-    assert read(written) == explorer
+    assert read(written) == read(listed(explorer)) == explorer
+    assert "--cb_explore_adf" not in listed(explorer)
 
 
 @pytest.mark.parametrize(
@@ -242,13 +243,13 @@ def test_rewards_in_other_units_are_mapped_as_for_explorers_that_need_that(fake,
 def test_it_stands_in_the_table_and_is_not_played_again(fake, suite, tmp_path):
     specs = ["uniform", "vw:--regcb"]
     results = bench(suite, tmp_path / "out", specs=specs, engine=InlineEngine())
-    assert results.explorers == ["uniform", REGCB]
+    assert results.explorers == ["uniform", "vw:--regcb"]
     assert sorted(results.complete_datasets()) == ["graded", "plain", "three"]
-    one = results.cell("three", REGCB, 1)
+    one = results.cell("three", "vw:--regcb", 1)
     assert one.seconds > 0.0
     assert len(one.rewards) == one.n_rounds == 90
     assert results.about["VowpalWabbit"] == "1.2.3"
-    assert results.about["settings"][REGCB] == REGCB
+    assert results.about["settings"]["vw:--regcb"] == REGCB
     bench(suite, tmp_path / "out", specs=specs, engine=NoEngine())
     with Store.open(tmp_path / "out") as store:
         assert run.load_results(store).fingerprint() == results.fingerprint()
@@ -276,8 +277,7 @@ def test_the_second_runs_of_an_a_a_check_draw_otherwise(fake, suite, tmp_path):
     first = bench(suite, out, specs=["vw"], n_seeds=1, a_a=True, engine=InlineEngine())
     with Store.open(out) as store:
         second = run.load_results(store, replicate=1)
-    label = "vw:--cb_explore_adf"
-    rewards = [one.cell("three", label, 0).rewards.tolist() for one in (first, second)]
+    rewards = [one.cell("three", "vw", 0).rewards.tolist() for one in (first, second)]
     assert rewards[0] != rewards[1]
 
 
@@ -285,13 +285,13 @@ def test_options_are_tried_before_the_first_cell(fake, suite, monkeypatch):
     monkeypatch.setattr(Workspace, "refuses", "--nosuch")
     with pytest.raises(InputError, match=r"refuses these options \(unrecognised option '--nosuch'"):
         a_plan(suite, ["vw:--nosuch"])
-    with pytest.raises(InputError, match=f"explorer {REGCB} is given twice"):
+    with pytest.raises(InputError, match="explorer vw:--regcb is given twice"):
         a_plan(suite, ["vw:--regcb", REGCB])
 
 
 def test_as_an_agent_it_is_left_out_and_live_datasets_say_why(fake, suite, tmp_path):
     plan = a_plan(suite, ["vw", "uniform"], way="both")
-    assert list(plan.left_out) == ["vw:--cb_explore_adf as agent"]
+    assert list(plan.left_out) == ["vw as agent"]
     [reason] = plan.left_out.values()
     assert "is no explorer of an agent or a simulation" in reason
     live = a_task(delays=np.zeros(90, int))
@@ -346,4 +346,4 @@ def test_results_and_reports_need_no_vowpal_wabbit(fake, suite, tmp_path, monkey
     said = CliRunner().invoke(
         app, ["results", str(tmp_path), "--format", "json"], catch_exceptions=False
     )
-    assert {row["explorer"] for row in json.loads(said.stdout)} == {"uniform", REGCB}
+    assert {row["explorer"] for row in json.loads(said.stdout)} == {"uniform", "vw:--regcb"}

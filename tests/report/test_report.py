@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from melee.benchmark.results import CellResult, Results
 from melee.errors import InputError
-from melee.report import collect, write_report
+from melee.report import charts, collect, write_report
 from melee.statistics import check_levels, mean_differences, win_loss_matrix
 from tests.report.fabricate import fabricate
 
@@ -304,6 +304,19 @@ def test_shares_stand_in_the_headline_and_by_dataset(results):
     without = collect(results)
     assert {row.share for row in without.headline} == {None}
     assert "hares" not in without.datasets_note
+
+
+def test_long_names_fit_into_figures_and_stay_apart(recwarn):
+    long = [f"vw:--cover 16 --nounif --psi 0.1 --cb_type dr -l {rate}" for rate in (0.1, 2)]
+    short = fabricate(4, 2, rounds=(60, 90))
+    names = dict(zip(short.explorers, long, strict=True))
+    cells = [dataclasses.replace(one, explorer=names[one.explorer]) for one in short]
+    data = collect(Results.of(cells))
+    charts.figures(data)
+    assert [str(one.message) for one in recwarn if "layout" in str(one.message)] == []
+    drawn = {charts._named(data, i) for i in range(2)}
+    assert drawn == {f"{name[:18]}…{name[-17:]}" for name in long}
+    assert len(drawn) == 2
 
 
 def test_failures_are_counted_named_and_explained(report):

@@ -15,7 +15,7 @@ from melee.benchmark.cells import Cell, Dataset, Plan, code_version, identity
 from melee.benchmark.engines import Engine
 from melee.benchmark.facts import Facts
 from melee.benchmark.results import CellResult, Results, fingerprint
-from melee.benchmark.specs import expand, is_preset, read
+from melee.benchmark.specs import expand, is_preset, listed, read
 from melee.benchmark.store import Record, Store
 from melee.benchmark.vw import Vw, version
 from melee.benchmark.ways import by_agent, labels, split
@@ -59,7 +59,7 @@ def make_plan(
     if not explorers:
         raise InputError("no explorers are given; name at least one, such as linucb")
     specs = [read(spec) for spec in expand(explorers)]
-    names = [one.short_spec for one in specs]
+    names = [listed(one) for one in specs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"explorer {twice[0]} is given twice; give each once")

@@ -2,7 +2,7 @@
 
 import re
 
-from melee.benchmark.vw import NAME, grid, read_options
+from melee.benchmark.vw import ADF, NAME, Vw, grid, read_options
 from melee.errors import InputError
 from melee.explorers import Explorer, parse
 
@@ -64,7 +64,7 @@ def read(spec: str) -> Explorer:
 
     >>> read("linucb:alpha=0.2").short_spec
     'linucb:alpha=0.2'
-    >>> read("vw:--squarecb").short_spec
+    >>> read("vw:--squarecb").spec
     'vw:--cb_explore_adf --squarecb'
     """
     name, _, options = spec.partition(":")
@@ -77,3 +77,14 @@ def read(spec: str) -> Explorer:
             "'melee,vw:\"--interactions ab,cd\"'"
         )
     return parse(spec)
+
+
+def listed(explorer: Explorer) -> str:
+    """The SPEC by which tables list an explorer: without what is a default, or common to all.
+
+    >>> listed(read("vw:--cb_explore_adf --squarecb"))
+    'vw:--squarecb'
+    """
+    if not isinstance(explorer, Vw):
+        return explorer.short_spec
+    return f"{NAME}:{explorer.options.removeprefix(ADF).strip()}".rstrip(":")
