@@ -1,21 +1,28 @@
-"""The paper's claims: melee-paper against its seven baselines at the paper's settings.
+"""The paper's claims: melee-paper against its seven baselines, and over training seeds.
 
-Every part is resumable: run it again after an interruption. The ablated policy is trained first
-(the full one ships with the package), then all explorers play every dataset of the suite over the
-same learner, preparation and row order, then the tables are printed beside the paper's numbers.
-With --learner, the same over another learner f: how much there is to win depends on it.
+    python -m benchmarks.reproduce_paper --suite DIR [--seeds 3] [--training-seeds 10] [--workers 1]
+
+Every part is resumable: run it again after an interruption. Policies are trained with as many
+training seeds as asked for, and the ablated one; the policy of seed 0 is the one that ships. Then
+all explorers play every dataset of the suite over the same learner, preparation and row order, and
+the tables are printed beside the paper's numbers. A comparison over other learners f follows: how
+much there is to win depends on it.
 """
 
 import argparse
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 
+from melee.arrays import Floats
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
 from melee.benchmark.store import Store
+from melee.datasets.suites import load_suite
+from melee.explorers.melee_paper import policy_hash
 from melee.statistics import (
     Pair,
     check_levels,
@@ -43,6 +50,22 @@ LEARNERS = {
     "ridge": ("learner=ridge", ["epsilon-decreasing"]),
 }
 """Other learners: the settings that give them, and the baselines to compare over them."""
+
+
+BASELINE = "epsilon-decreasing"
+"""The paper's strongest baseline."""
+
+
+def missing(suite: str) -> list[int]:
+    """The paper's datasets that a directory does not have, by their OpenML ids."""
+    if not Path(suite).is_dir():
+        return []
+    files = [
+        found for file in Path(suite).iterdir() if (found := re.match(r"openml_(\d+)\.", file.name))
+    ]
+    held = {int(found[1]) for found in files}
+    listed = [int(entry.source.split()[-1]) for entry in load_suite("paper300")]
+    return [number for number in sorted(listed) if number not in held]
 
 
 def run(*arguments: str) -> None:
@@ -118,34 +141,87 @@ def learner_table(results: Results) -> list[str]:
     return lines
 
 
+def training_table(results: Results, policies: list[str], ablated: str) -> list[str]:
+    """Every training seed's policy against its ablation and the paper's strongest baseline."""
+    first = only(results, results.explorers, results.seeds[:1])
+    pairs = compare_pairs(first)
+    means = dict(zip(results.explorers, results.mean_rewards().T, strict=True))
+    differences = {(one.row, one.column): one for one in mean_differences(results)}
+    lines = [
+        "| training seed | mean reward | against ε-decreasing, won–lost, one run | net "
+        "| mean difference (95 % interval) | against the ablation, won–lost, one run | net "
+        "| mean difference (95 % interval) |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for seed, name in enumerate(policies):
+        cells = [f"{seed}", f"{means[name].mean():.4f}"]
+        for other in (BASELINE, ablated):
+            one = differences[name, other]
+            cells += net(pairs, name, other)
+            cells.append(f"{one.mean:+.4f} ({one.low:+.4f} to {one.high:+.4f})")
+        lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", *(spread(means, policies, other, ablated) for other in (BASELINE, ablated))]
+    return lines
+
+
+def spread(means: dict[str, Floats], policies: list[str], other: str, ablated: str) -> str:
+    """How far the policies of the training seeds are ahead of an explorer, in a sentence."""
+    ahead = np.array([(means[name] - means[other]).mean() for name in policies])
+    label = "the ablation" if other == ablated else other
+    deviation = f", standard deviation {ahead.std(ddof=1):.4f}" if len(ahead) > 1 else ""
+    return (
+        f"- {(ahead > 0).sum()} of {len(ahead)} policies earn more than {label}: by "
+        f"{ahead.mean():.4f} on average, {ahead.min():.4f} to {ahead.max():.4f}{deviation}."
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", default="paper300", help="paper300, or a directory")
     parser.add_argument("--out", type=Path, default=Path("runs/reproduction"))
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3, help="of the runs on every dataset")
+    parser.add_argument("--training-seeds", type=int, default=10, help="policies to train")
+    parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    policy = given.out / "ablated-policy"
-    run("train", "--preset", "paper", "--features", "probabilities", "--out", str(policy))
-    ablated = f"{FULL}:policy={policy}"
-    claims, learners = given.out / "claims", given.out / "learners"
-    common = ["--suite", given.suite, "--seeds", str(given.seeds)]
-    run("bench", *common, "--explorers", ",".join([FULL, *PAPERS, *OTHERS, ablated]),
-        "--out", str(claims))  # fmt: skip
+    workers = ["--workers", str(given.workers)]
+    trained = [given.out / "policies" / f"seed-{seed}" for seed in range(given.training_seeds)]
+    for seed, path in enumerate(trained):
+        run("train", "--preset", "paper", "--seed", str(seed), "--out", str(path), *workers)
+    ablated_path = given.out / "policies" / "ablated"
+    # Of any training seed: with a positive weight on the probability alone all play the same.
+    run("train", "--preset", "paper", "--features", "probabilities", "--out", str(ablated_path),
+        *workers)  # fmt: skip
+    policies, ablated = (
+        [f"{FULL}:policy={path}" for path in trained],
+        f"{FULL}:policy={ablated_path}",
+    )
+    claims, learners, seeds = (given.out / name for name in ("claims", "learners", "seeds"))
+    common = ["--suite", given.suite, *workers]
+    run("bench", *common, "--seeds", str(given.seeds), "--explorers",
+        ",".join([FULL, *PAPERS, *OTHERS, ablated]), "--out", str(claims))  # fmt: skip
+    run("bench", *common, "--seeds", str(given.seeds), "--no-a-a", "--explorers",
+        ",".join([*policies, BASELINE, ablated]), "--out", str(seeds))  # fmt: skip
     settings = ["", *(f":{setting}" for setting, _ in LEARNERS.values())]
-    pairs = [f"{name}{s}" for s in settings for name in (FULL, "epsilon-decreasing")]
-    run("bench", *common, "--no-a-a", "--explorers", ",".join(pairs), "--out", str(learners))
+    pairs = [f"{name}{s}" for s in settings for name in (FULL, BASELINE)]
+    run("bench", *common, "--seeds", "1", "--no-a-a", "--explorers", ",".join(pairs),
+        "--out", str(learners))  # fmt: skip
     store = Store.read(claims)
     results, again = load_results(store), load_results(store, replicate=1)
     level = together(check_levels(results, again).values())
-    n = len(results.complete_datasets())
+    absent = missing(given.suite)
+    same = policy_hash(str(trained[0])) == policy_hash("paper")
     text = "\n".join(
         [
-            f"{n} of {len(results.datasets)} datasets, seeds {results.seeds}.",
+            f"{len(results.complete_datasets())} of the paper's 300 datasets, seeds "
+            f"{results.seeds}. Missing: {', '.join(map(str, absent)) or 'none'}.",
             "",
             *main_table(results, ablated),
             "",
             *relative_table(results),
+            "",
+            *training_table(load_results(Store.read(seeds)), policies, ablated),
+            f"- The policy of training seed 0 is {'' if same else 'not '}the one that ships.",
             "",
             *learner_table(load_results(Store.read(learners))),
             "",

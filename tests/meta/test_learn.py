@@ -37,7 +37,9 @@ def test_renaming_actions_in_the_data_changes_nothing_but_the_order_of_steps():
 
 
 def test_the_ablation_uses_the_probabilities_alone():
-    weights = fit(Pairs.of(example_blocks(), features_used("probabilities")), Setting("minmax", 0.1), seed=0)
+    weights = fit(
+        Pairs.of(example_blocks(), features_used("probabilities")), Setting("minmax", 0.1), seed=0
+    )
     assert weights[0] > 0
     assert not weights[1:].any()
 
