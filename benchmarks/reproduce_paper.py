@@ -1,12 +1,13 @@
 """The paper's claims: melee-paper against its seven baselines, and over training seeds.
 
-    python -m benchmarks.reproduce_paper --suite DIR [--seeds 3] [--training-seeds 10] [--workers 1]
+    python -m benchmarks.reproduce_paper --suite DIR [--seeds 3] [--training-seeds 10]
+        [--workers 1] [--only claims,seeds,learners] [--docs]
 
-Every part is resumable: run it again after an interruption. Policies are trained with as many
-training seeds as asked for, and the ablated one; the policy of seed 0 is the one that ships. Then
-all explorers play every dataset of the suite over the same learner, preparation and row order, and
-the tables are printed beside the paper's numbers. A comparison over other learners f follows: how
-much there is to win depends on it.
+Three parts: the shipped policy against the paper's baselines (`claims`); policies of many training
+seeds, of which seed 0's is the shipped one, against their ablation and the strongest baseline
+(`seeds`); and the shipped one over other learners f, on which depends how much there is to win
+(`learners`). All explorers play every dataset over the same learner, preparation and row order.
+Everything is resumable: run it again after an interruption.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.pages import put
 from melee.arrays import Floats
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
@@ -44,14 +46,11 @@ PAPERS = [
 ]
 """The paper's seven baselines, at its settings, which are our defaults."""
 OTHERS = ["linucb:alpha=1.0", "tau-first:stop=true"]
-LEARNERS = {
-    "logistic": ("loss=logistic", ["epsilon-decreasing"]),
-    "adaptive": ("steps=adaptive", ["epsilon-decreasing"]),
-    "ridge": ("learner=ridge", ["epsilon-decreasing"]),
-}
-"""Other learners: the settings that give them, and the baselines to compare over them."""
+LEARNERS = {"logistic": "loss=logistic", "adaptive": "steps=adaptive", "ridge": "learner=ridge"}
+"""Other learners, by the settings that give them."""
 
 
+PARTS = ("claims", "seeds", "learners")
 BASELINE = "epsilon-decreasing"
 """The paper's strongest baseline."""
 
@@ -133,9 +132,9 @@ def learner_table(results: Results) -> list[str]:
     lines += ["| --- | ---: | ---: | ---: | ---: |"]
     for name, setting in [
         ("SGD, squared loss", ""),
-        *((k, f":{v[0]}") for k, v in LEARNERS.items()),
+        *((name, f":{setting}") for name, setting in LEARNERS.items()),
     ]:
-        mine, theirs = f"{FULL}{setting}", f"epsilon-decreasing{setting}"
+        mine, theirs = f"{FULL}{setting}", f"{BASELINE}{setting}"
         cells = [f"{means[mine]:.4f}", f"{means[theirs]:.4f}", *net(pairs, mine, theirs)]
         lines.append("| " + " | ".join([name, *cells]) + " |")
     return lines
@@ -175,6 +174,79 @@ def spread(means: dict[str, Floats], policies: list[str], other: str, ablated: s
     )
 
 
+class Reproduction:
+    """The parts of the reproduction: what they train and play, and the tables they end in."""
+
+    def __init__(self, suite: str, out: Path, n_seeds: int, n_policies: int, workers: int) -> None:
+        self.suite, self.out, self.n_seeds, self.workers = suite, out, n_seeds, str(workers)
+        self.trained = [out / "policies" / f"seed-{seed}" for seed in range(n_policies)]
+        self.ablated = f"{FULL}:policy={out / 'policies' / 'ablated'}"
+
+    def train(self, path: Path, *options: str) -> None:
+        """Train a policy, or find it trained."""
+        run("train", "--preset", "paper", "--workers", self.workers, *options, "--out", str(path))
+
+    def train_ablated(self) -> None:
+        """Of seed 0: all with a positive weight on the probability alone play the same."""
+        self.train(self.out / "policies" / "ablated", "--features", "probabilities")
+
+    def bench(self, name: str, explorers: list[str], *options: str) -> Store:
+        """Play the suite, or what is left of it."""
+        given = ["--suite", self.suite, "--seeds", str(self.n_seeds), "--workers", self.workers]
+        run("bench", *given, *options, "--explorers", ",".join(explorers),
+            "--out", str(self.out / name))  # fmt: skip
+        return Store.read(self.out / name)
+
+    def claims(self) -> list[str]:
+        """The shipped policy against the paper's baselines."""
+        self.train_ablated()
+        store = self.bench("claims", [FULL, *PAPERS, *OTHERS, self.ablated])
+        results, again = load_results(store), load_results(store, replicate=1)
+        level = together(check_levels(results, again).values())
+        run("report", str(self.out / "claims"))
+        return [
+            datasets_line(self.suite, results),
+            "",
+            *main_table(results, self.ablated),
+            "",
+            *relative_table(results),
+            "",
+            f"A/A check: an explorer differs from itself at 0.01 on {level.rounds.share:.1%} of "
+            f"the datasets by the paper's test, on {level.seeds.share:.1%} by the test over seeds.",
+        ]
+
+    def seeds(self) -> list[str]:
+        """The policies of all training seeds against their ablation and ε-decreasing."""
+        for seed, path in enumerate(self.trained):
+            self.train(path, "--seed", str(seed))
+        self.train_ablated()
+        policies = [f"{FULL}:policy={path}" for path in self.trained]
+        store = self.bench("seeds", [*policies, BASELINE, self.ablated], "--no-a-a")
+        same = policy_hash(str(self.trained[0])) == policy_hash("paper")
+        results = load_results(store)
+        return [
+            datasets_line(self.suite, results),
+            "",
+            *training_table(results, policies, self.ablated),
+            f"- The policy of training seed 0 is {'' if same else 'not '}the one that ships.",
+        ]
+
+    def learners(self) -> list[str]:
+        """The shipped policy against ε-decreasing over other learners f."""
+        settings = ["", *(f":{setting}" for setting in LEARNERS.values())]
+        pairs = [f"{name}{setting}" for setting in settings for name in (FULL, BASELINE)]
+        return learner_table(load_results(self.bench("learners", pairs, "--no-a-a")))
+
+
+def datasets_line(suite: str, results: Results) -> str:
+    """How many of the paper's datasets were played, which are missing, and with which seeds."""
+    absent = ", ".join(map(str, missing(suite)))
+    return (
+        f"{len(results.complete_datasets())} of the paper's 300 datasets, seeds {results.seeds}. "
+        f"Missing, by their OpenML ids: {absent or 'none'}."
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", default="paper300", help="paper300, or a directory")
@@ -182,56 +254,20 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="of the runs on every dataset")
     parser.add_argument("--training-seeds", type=int, default=10, help="policies to train")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--only", default=",".join(PARTS), help="parts, by commas")
+    parser.add_argument("--docs", action="store_true", help="write into docs/reproduction.md")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    workers = ["--workers", str(given.workers)]
-    trained = [given.out / "policies" / f"seed-{seed}" for seed in range(given.training_seeds)]
-    for seed, path in enumerate(trained):
-        run("train", "--preset", "paper", "--seed", str(seed), "--out", str(path), *workers)
-    ablated_path = given.out / "policies" / "ablated"
-    # Of any training seed: with a positive weight on the probability alone all play the same.
-    run("train", "--preset", "paper", "--features", "probabilities", "--out", str(ablated_path),
-        *workers)  # fmt: skip
-    policies, ablated = (
-        [f"{FULL}:policy={path}" for path in trained],
-        f"{FULL}:policy={ablated_path}",
-    )
-    claims, learners, seeds = (given.out / name for name in ("claims", "learners", "seeds"))
-    common = ["--suite", given.suite, *workers]
-    run("bench", *common, "--seeds", str(given.seeds), "--explorers",
-        ",".join([FULL, *PAPERS, *OTHERS, ablated]), "--out", str(claims))  # fmt: skip
-    run("bench", *common, "--seeds", str(given.seeds), "--no-a-a", "--explorers",
-        ",".join([*policies, BASELINE, ablated]), "--out", str(seeds))  # fmt: skip
-    settings = ["", *(f":{setting}" for setting, _ in LEARNERS.values())]
-    pairs = [f"{name}{s}" for s in settings for name in (FULL, BASELINE)]
-    run("bench", *common, "--seeds", "1", "--no-a-a", "--explorers", ",".join(pairs),
-        "--out", str(learners))  # fmt: skip
-    store = Store.read(claims)
-    results, again = load_results(store), load_results(store, replicate=1)
-    level = together(check_levels(results, again).values())
-    absent = missing(given.suite)
-    same = policy_hash(str(trained[0])) == policy_hash("paper")
-    text = "\n".join(
-        [
-            f"{len(results.complete_datasets())} of the paper's 300 datasets, seeds "
-            f"{results.seeds}. Missing: {', '.join(map(str, absent)) or 'none'}.",
-            "",
-            *main_table(results, ablated),
-            "",
-            *relative_table(results),
-            "",
-            *training_table(load_results(Store.read(seeds)), policies, ablated),
-            f"- The policy of training seed 0 is {'' if same else 'not '}the one that ships.",
-            "",
-            *learner_table(load_results(Store.read(learners))),
-            "",
-            f"A/A check: an explorer differs from itself at 0.01 on {level.rounds.share:.1%} of "
-            f"the datasets by the paper's test, on {level.seeds.share:.1%} by the test over seeds.",
-        ]
-    )
-    (given.out / "tables.md").write_text(text + "\n", encoding="utf-8")
-    print(text)
-    run("report", str(claims))
+    parts = Reproduction(given.suite, given.out, given.seeds, given.training_seeds, given.workers)
+    wanted = given.only.split(",")
+    if strange := [name for name in wanted if name not in PARTS]:
+        parser.error(f"--only {','.join(strange)}: no such part; expected {', '.join(PARTS)}")
+    for name in wanted:
+        text = "\n".join(getattr(parts, name)())
+        (given.out / f"{name}.md").write_text(text + "\n", encoding="utf-8")
+        print(text, flush=True)
+        if given.docs:
+            put(name, text, "reproduction.md")
 
 
 if __name__ == "__main__":
