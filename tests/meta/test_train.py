@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import stats
+from typer.testing import CliRunner
 
 from melee import artefact
 from melee.benchmark.mapping import mapper
+from melee.cli import app
 from melee.errors import DataError, InputError
 from melee.explorers.melee_paper import SCHEMA, load_policy
 from melee.loop import simulate
@@ -283,6 +285,20 @@ def test_training_learns_to_leave_a_trap_in_which_greedy_stays(monkeypatch):
     greedy = validation_return(setting, PI_0)
     assert greedy < 0.75  # half of the first draws fall into the trap for good
     assert learned > 0.83  # and 0.88 is the most that can be had
+
+
+def test_the_command_trains_with_the_options_and_says_what_it_used(tmp_path):
+    arguments = ["train", "--preset", "paper", "--out", str(tmp_path / "p"), "--tasks", "2"]
+    arguments += ["--rows", "100", "--order", "in-turn", "--first", "learner", "--counts", "played"]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "not used" in next(
+        line for line in result.output.splitlines() if "predicted count" in line
+    )
+    setting = json.loads((tmp_path / "p" / "manifest.json").read_text())["training"]
+    assert (setting["order"], setting["first"], setting["counts"]) == (
+        *("in-turn", "learner", "played"),
+    )
 
 
 @pytest.mark.long

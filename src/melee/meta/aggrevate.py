@@ -199,6 +199,8 @@ def aggrevate(
         Where roll-ins and validations run; see `melee.benchmark.mapping`.
     """
     rounds = list(done or [])
+    if len(rounds) == training.n_rounds:
+        return
     used = learn.features_used(training.features, training.counts)
 
     def jobs_of(n: int) -> list[tuple[Training, int, Floats, float]]:
