@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,7 +127,7 @@ def test_the_expert_rolls_in_first_unless_the_learner_is_to():
     shares = []
     for first in ["expert", "learner"]:
         setting = Training(**TINY.as_dict() | {"first": first})
-        seen = []
+        seen: list[Any] = []
 
         def watched(function, jobs, seen=seen):
             found = [function(job) for job in jobs]

@@ -1,7 +1,7 @@
 """The choice among the policies π_1 … π_N of a training, by successive halving.
 
 Most of them are about equally good, and a difference between two of them is noisy: on one
-held-out task it has a standard deviation of 0.01 to 0.02, where the best are 0.001 apart. So all of
+held-out task it has a standard deviation of 0.005 to 0.02 where the best are 0.001 apart. So all of
 them play a few tasks, the better half plays as many again, and so on: where many are left few tasks
 are enough to keep a good one among them, and the last few are told apart on very many. All policies
 of a stage have played the same tasks, rows and random numbers.
