@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression, SGDRegressor
 from melee.calibration import platt_targets
 from melee.explorers.melee_paper import load_policy
 from melee.meta.aggrevate import Training, start, training_task
+from melee.meta.learn import features_used
 from melee.meta.rollouts import roll_in
 from melee.preparation import Prepared
 
@@ -37,7 +38,7 @@ def plain_roll_in(prepared: Prepared, weights: np.ndarray, n_rounds: int, seed: 
     inputs = prepared.inputs(prepared.order[:n_rounds])[:, :-1]
     for model in models:
         model.partial_fit(inputs[:1], [0.0])
-    counts, sums, squares = np.zeros(2), np.zeros(2), np.zeros(2)
+    predicted, counts, sums, squares = np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2)
     examples = []
     began = time.perf_counter()
     for t in range(n_rounds):
@@ -53,13 +54,14 @@ def plain_roll_in(prepared: Prepared, weights: np.ndarray, n_rounds: int, seed: 
             [
                 p,
                 scores == scores.max(),
-                counts / max(t, 1),
+                predicted / max(t, 1),
                 sums / seen,
                 squares / seen - (sums / seen) ** 2,
             ]
         )
         examples.append((features, rewards.copy()))
-        action = int(np.argmax(features @ weights[:5]))
+        predicted += scores == scores.max()
+        action = int(np.argmax(features @ weights[features_used("all")]))
         if rng.random() < 0.1:
             action = int(rng.integers(2))
         models[action].partial_fit(x, [rewards[action]])

@@ -33,13 +33,17 @@ def margin(predictions, a):
 def paper_features(history, x, labelled, labelled_rewards, rate):
     """Φ(f_t, x_t, h_{t-1}) for a history of (x, action, reward), by the direct method."""
     f = naive.Optimizer(labelled_rewards.shape[1], lambda: naive.Sgd(len(x), rate))
+    predicted = []
     for past, action, reward in history:
+        predicted.append(naive.greedy(f.predict(past)))
         f.learn(past, action, reward, 1.0)
-    return features_of(f.predict, [(a, r) for _, a, r in history], x, labelled, labelled_rewards)
+    played = [(a, r) for _, a, r in history]
+    return features_of(f.predict, predicted, played, x, labelled, labelled_rewards)
 
 
-def features_of(f, played, x, labelled, labelled_rewards):
-    """Φ of a function f from contexts to predictions, and the actions and rewards so far."""
+def features_of(f, predicted, played, x, labelled, labelled_rewards):
+    """Φ of a function f from contexts to predictions, what its forerunners predicted, one-hot with
+    ties shared, and the actions and rewards so far."""
     n_actions = labelled_rewards.shape[1]
     best = labelled_rewards == labelled_rewards.max(axis=1, keepdims=True)
     on_labelled = np.array([f(row) for row in labelled])
@@ -58,7 +62,8 @@ def features_of(f, played, x, labelled, labelled_rewards):
     return {
         "probability": p,
         "predicted": naive.greedy(f(x)),
-        "count": [len(rewards) / max(len(played), 1) for rewards in seen],
+        "predicted count": np.sum([np.zeros(n_actions), *predicted], axis=0) / max(len(played), 1),
+        "played count": [len(rewards) / max(len(played), 1) for rewards in seen],
         "average": [np.mean(rewards) if rewards else 0 for rewards in seen],
         "variance": [np.var(rewards) if rewards else 0 for rewards in seen],
         "entropy": -sum(q * np.log(q) for q in p),
@@ -75,18 +80,20 @@ class MeleePaper(naive.Twin):
 
     def __init__(self, *sizes, policy, labelled, **settings):
         super().__init__(*sizes, **settings)
-        self.policy, self.labelled, self.played = policy, labelled, []
+        self.policy, self.labelled = policy, labelled
+        self.predicted, self.played = [], []
 
     def predict(self, x):
         return self.f.predict(x)
 
     def pmf(self, x, t):
-        features = features_of(self.predict, self.played, x, *self.labelled)
+        features = features_of(self.predict, self.predicted, self.played, x, *self.labelled)
         features["time step"] = t
         scores = sum(self.policy[name] * np.array(value) for name, value in features.items())
         return naive.mix_uniform(naive.greedy(np.round(scores, 6)), self.mu)
 
     def learn(self, x, t, action, rewards, p):
+        self.predicted.append(naive.greedy(self.predict(x)))
         super().learn(x, t, action, rewards, p)
         self.played.append((action, rewards[action]))
 

@@ -38,7 +38,7 @@ def test_the_shipped_policy_loads_and_says_how_it_was_trained():
     training = manifest["training"]
     assert (training["n_tasks"], training["n_rows"], training["mu"]) == (82, 3000, 0.1)
     assert training["rollout"] == "expert"
-    assert load_policy("paper").shape == (7,)
+    assert load_policy("paper").shape == (8,)
     assert "paper" in artefact.shipped()
 
 
@@ -91,10 +91,10 @@ def test_a_wrong_manifest_is_refused_with_the_reason(policy, change, sentence):
 @pytest.mark.parametrize(
     ("weights", "sentence"),
     [
-        (np.full(7, np.nan), "not finite numbers"),
-        (np.ones(8), r"shape \(8,\); expected \(7,\)"),
-        (np.ones((7, 1)), "expected"),
-        (np.ones(7, np.float32), "not finite numbers"),
+        (np.full(8, np.nan), "not finite numbers"),
+        (np.ones(7), r"shape \(7,\); expected \(8,\)"),
+        (np.ones((8, 1)), "expected"),
+        (np.ones(8, np.float32), "not finite numbers"),
     ],
 )
 def test_weights_that_cannot_be_used_are_refused(tmp_path, weights, sentence):
@@ -104,7 +104,7 @@ def test_weights_that_cannot_be_used_are_refused(tmp_path, weights, sentence):
         schema=SCHEMA,
         arrays={"weights": weights},
         training={},
-        reference={"features": np.zeros((0, 2, 7)), "scores": np.zeros((0, 2))},
+        reference={"features": np.zeros((0, 2, 8)), "scores": np.zeros((0, 2))},
     )
     with pytest.raises(DataError, match=sentence):
         load_policy(str(tmp_path / "p"))

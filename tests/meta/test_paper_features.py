@@ -88,7 +88,7 @@ def test_there_are_as_many_features_whatever_the_dimension():
         state, _, inputs = play_recorded(prepared, 5)
         describe(state, inputs[5], 6)
         shapes.add((state.features.shape, state.shared.shape, state.weights.shape))
-    assert shapes == {((4, 5), (2,), (7,))}
+    assert shapes == {((4, 6), (2,), (8,))}
 
 
 def test_calibration_is_refitted_every_round():
@@ -97,11 +97,11 @@ def test_calibration_is_refitted_every_round():
     assert all(not np.array_equal(a, b) for a, b in itertools.pairwise(fits))
 
 
-def test_the_shipped_policy_trusts_probability_and_tries_what_was_played_less():
+def test_the_shipped_policy_trusts_probability_and_tries_what_was_predicted_less():
     weights = dict(zip(SCHEMA, load_policy("paper"), strict=True))
     assert weights["probability"] > 0
-    assert weights["count"] < 0
-    assert weights["entropy"] == weights["time step"] == 0
+    assert weights["predicted count"] < 0
+    assert weights["entropy"] == weights["time step"] == weights["played count"] == 0
 
 
 def test_mu_is_the_total_mass_of_uniform_exploration():

@@ -30,7 +30,7 @@ def state_of(prepared, mu=0.1):
 def test_expert_values_are_the_rewards(prepared):
     examples = roll_in(state_of(prepared), prepared, kind="expert")
     assert_array_equal(examples.values, prepared.task.rewards[prepared.order])
-    assert examples.features.shape == (100, 3, 5)
+    assert examples.features.shape == (100, 3, 6)
 
 
 def test_lookahead_values_are_those_of_a_learner_that_saw_the_action(prepared):
@@ -93,15 +93,15 @@ def test_roll_in_explores_uniformly_with_mass_mu():
     # On a task of equal rewards the greedy action is a tie at first, then the one played; count
     # how often the roll-in leaves it.
     prepared = prepare(graded(4030, n_actions=4, n_features=2, seed=3), seed=0)
-    state = start(np.array([0, 0, 0, 0, 0, 0, 0.0]), prepared, 0.4)  # π ties: uniform either way
+    state = start(np.zeros(8), prepared, 0.4)  # π ties: uniform either way
     roll_in(state, prepared, kind="expert", seed=1)
     assert stats.chisquare(state.counts).pvalue > 0.001
-    probability_only = np.eye(7)[0]
+    probability_only = np.eye(8)[0]
     state = start(probability_only, prepared, 0.4)
     examples = roll_in(state, prepared, kind="expert", seed=1)
     chosen = examples.features[:, :, 0].argmax(axis=1)
     # Shares move by 1/t where an action is played: recover the actions from the counts.
-    counts = examples.features[:, :, 2] * np.arange(len(chosen))[:, None]
+    counts = examples.features[:, :, 3] * np.arange(len(chosen))[:, None]
     played = np.diff(counts, axis=0).argmax(axis=1)
     away = played != chosen[:-1]
     expected = 0.4 * 3 / 4
@@ -113,3 +113,13 @@ def test_beta_mixes_the_expert_in(prepared):
     roll_in(state, prepared, kind="expert", beta=1.0)
     best = prepared.task.rewards[prepared.order].max(axis=1)
     assert_allclose(state.sums.sum(), best.sum(), atol=1e-9)
+
+
+def test_the_expert_leaves_its_action_with_mass_mu():
+    prepared = prepare(graded(4030, n_actions=4, n_features=2, seed=3), seed=0)
+    state = state_of(prepared, mu=0.4)
+    examples = roll_in(state, prepared, kind="expert", beta=1.0, seed=1)
+    best = examples.values.argmax(axis=1)
+    counts = examples.features[:, :, 3] * np.arange(len(best))[:, None]
+    away = np.diff(counts, axis=0).argmax(axis=1) != best[:-1]
+    assert stats.binomtest(int(away.sum()), len(away), 0.4 * 3 / 4).pvalue > 0.001

@@ -270,6 +270,9 @@ def test_the_command_trains_and_says_what_it_returned(tmp_path, monkeypatch):
         (["--preset", "melee", "--rows", "50"], "--rows is for --preset paper"),
         (["--preset", "melee", "--horizon", "5"], "--horizon is for --preset paper"),
         (["--preset", "paper", "--generations", "5"], "--generations is for --preset melee"),
+        (["--preset", "melee", "--counts", "played"], "--counts is for --preset paper"),
+        (["--preset", "paper", "--order", "any"], "unknown order 'any'"),
+        (["--preset", "paper", "--first", "me"], "unknown first 'me'"),
         (["--preset", "best"], "unknown preset 'best'"),
     ],
 )

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from melee.arrays import Floats
     from melee.benchmark.mapping import Mapper
 
-PAPER_ONLY = ("horizon", "rows", "features", "rollout", "every", "beta", "tasks_per_round")
+PAPER_ONLY = (
+    *("horizon", "rows", "features", "rollout", "every", "beta", "tasks_per_round"),
+    *("order", "first", "counts"),
+)
 MELEE_ONLY = ("family", "policy", "generations")
 
 
@@ -57,6 +60,15 @@ def train(
     ] = None,
     tasks_per_round: Annotated[
         int | None, typer.Option(min=1, help="paper: tasks that a round rolls in on, in parallel.")
+    ] = None,
+    order: Annotated[
+        str | None, typer.Option(help="paper: sampled tasks, or each in-turn.")
+    ] = None,
+    first: Annotated[
+        str | None, typer.Option(help="paper: who rolls in first, expert or learner.")
+    ] = None,
+    counts: Annotated[
+        str | None, typer.Option(help="paper: actions to count, predicted or played.")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     engine: Annotated[str, typer.Option(help="local or dask.")] = "local",
@@ -109,21 +121,26 @@ def _train_paper(
     from melee.meta.train import train as run
 
     names = {"tasks": "n_tasks", "rows": "n_rows", "horizon": "horizon", "seed": "seed"}
-    same = ("features", "rollout", "every", "beta", "tasks_per_round")
+    same = tuple(name for name in PAPER_ONLY if name not in names)
     training = Training(**_renamed(given, {**names, **{name: name for name in same}}))
     progress.update(step, total=training.n_rounds)
 
     def show(n: int, one: Any) -> None:
         progress.update(step, completed=n, description=f"validation return {one.validation:.4f}")
 
-    trained = run(training, out_dir, on_round=show, apply=apply)
+    def narrow(stage: Any) -> None:
+        left, tasks = len(stage.policies), stage.n_tasks
+        progress.update(step, description=f"best of {left} policies on {tasks} tasks")
+
+    trained = run(training, out_dir, on_round=show, on_stage=narrow, apply=apply)
 
     def finish() -> None:
         table = Table(title="The returned policy", title_justify="left")
         table.add_column("feature")
         table.add_column("weight", justify="right")
         for name, weight in zip(SCHEMA, trained.weights, strict=True):
-            table.add_row(name, f"{weight:+.4f}" if name in PER_ACTION else "same for all actions")
+            unused = "not used" if name in PER_ACTION else "same for all actions"
+            table.add_row(name, f"{weight:+.4f}" if weight != 0.0 else unused)
         out.print(table)
         _curve("round", np.array([one.validation for one in trained.rounds]))
         _play_it(f"round {trained.returned + 1} of {len(trained.rounds)}", "melee-paper", out_dir)

@@ -9,8 +9,10 @@ probability 1-μ, else a uniform one.
 
 - of f_t: the calibrated probability of a; the entropy of these probabilities; whether f_t
   predicts a (one-hot);
-- of the history: the time step; the share of rounds that played a; the average and the
-  empirical variance of the rewards seen for a.
+- of the history: the time step; the share of rounds in which f predicted a ("counts for all
+  previous actions predicted so far"), and beside it the share that played a, for policies that
+  are trained to use that instead; the average and the empirical variance of the rewards seen
+  for a.
 
 It depends neither on x nor on its dimension, except through f_t. π gives every action the score
 v·φ_a with one weight per feature, and takes the highest: renaming actions renames the choice,
@@ -39,7 +41,14 @@ from melee.learners.interface import predict, predict_all
 from melee.policy_optimizers import fit
 from melee.settings import number, text
 
-PER_ACTION = ("probability", "predicted", "count", "average", "variance")
+PER_ACTION = (
+    "probability",
+    "predicted",
+    "predicted count",
+    "played count",
+    "average",
+    "variance",
+)
 SHARED = ("entropy", "time step")
 SCHEMA = (*PER_ACTION, *SHARED)
 """The features, in the order of the weights."""
@@ -50,7 +59,7 @@ class PaperState(NamedTuple):
     """f_t, its calibration, the statistics of the history, and the policy's weights."""
 
     polopt: Any
-    weights: Floats  # (7,) in the order of SCHEMA
+    weights: Floats  # (8,) in the order of SCHEMA
     mu: float
     all_rows_move: bool  # whether a round changes every action's model, or the chosen one's only
     labelled: Floats  # (m, D) inputs of the labelled rows
@@ -59,10 +68,11 @@ class PaperState(NamedTuple):
     scores: Floats  # (K, m) predictions for the labelled rows
     margins: Scratch  # (m,)
     fits: Floats  # (K or 1, 2) slope and offset of each calibration
-    counts: Floats  # (K,)
+    predicted: Floats  # (K,) rounds in which f predicted the action; ties share
+    counts: Floats  # (K,) rounds that played it
     sums: Floats  # (K,) of rewards
     squares: Floats  # (K,) of rewards
-    features: Floats  # (K, 5) of the latest context, per action
+    features: Floats  # (K, 6) of the latest context, per action
     shared: Floats  # (2,) of the latest context
     predictions: Scratch  # (K,)
 
@@ -146,6 +156,7 @@ def new_state(
         scores=np.zeros((k, m)),
         margins=np.zeros(m),
         fits=np.zeros((len(columns), 2)),
+        predicted=np.zeros(k),
         counts=np.zeros(k),
         sums=np.zeros(k),
         squares=np.zeros(k),
@@ -236,11 +247,12 @@ def describe(state: PaperState, x: Floats, t: int) -> None:
     greedy(predictions)
     for a in range(n_actions):
         features[a, 1] = predictions[a]
-        features[a, 2] = state.counts[a] / (t - 1) if t > 1 else 0.0
+        features[a, 2] = state.predicted[a] / (t - 1) if t > 1 else 0.0
+        features[a, 3] = state.counts[a] / (t - 1) if t > 1 else 0.0
         mean = state.sums[a] / state.counts[a] if state.counts[a] > 0.0 else 0.0
         square = state.squares[a] / state.counts[a] if state.counts[a] > 0.0 else 0.0
-        features[a, 3] = mean
-        features[a, 4] = max(square - mean * mean, 0.0)
+        features[a, 4] = mean
+        features[a, 5] = max(square - mean * mean, 0.0)
     state.shared[0] = entropy
     state.shared[1] = t
 
@@ -268,6 +280,10 @@ def paper_learn(
     """Fit f to the round, keep the statistics of the history, and calibrate again."""
     learner = state.polopt.learner
     n_actions = state.counts.shape[0]
+    predict_all(learner, x, 0, state.predictions)
+    greedy(state.predictions)
+    for a in range(n_actions):
+        state.predicted[a] += state.predictions[a]
     fit(state.polopt, x, 0, n_actions, action, reward, p, 1.0)
     state.counts[action] += 1.0
     state.sums[action] += reward

@@ -24,7 +24,9 @@ from melee.meta.rollouts import Examples
 with needed("training a policy", "bench"):
     from sklearn.linear_model import SGDClassifier
 
-FEATURE_SETS: dict[str, tuple[str, ...]] = {"all": PER_ACTION, "probabilities": ("probability",)}
+COUNTS = ("predicted", "played")
+"""Which actions of the history π counts: those that f predicted (the paper's), or those played."""
+FEATURE_SETS = ("all", "probabilities")
 """Which features π may use: all, or the paper's ablation, the calibrated probabilities."""
 LEARNING_RATES = (0.001, 0.01, 0.1, 1.0)
 SCALINGS = ("standardize", "minmax")
@@ -40,6 +42,18 @@ class Setting:
     learning_rate: float
 
 
+def features_used(feature_set: str, counts: str = "predicted") -> list[int]:
+    """The places of the features that π may use: one kind of count, never both.
+
+    >>> [PER_ACTION[j] for j in features_used("all", "played")]
+    ['probability', 'predicted', 'played count', 'average', 'variance']
+    """
+    if feature_set == "probabilities":
+        return [PER_ACTION.index("probability")]
+    others = {f"{kind} count" for kind in COUNTS if kind != counts}
+    return [j for j, name in enumerate(PER_ACTION) if name not in others]
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """The meta-dataset as binary classification, and which task each state is from."""
@@ -50,21 +64,24 @@ class Pairs:
     used: list[int]
 
     @classmethod
-    def of(cls, blocks: Sequence[Examples], feature_set: str) -> "Pairs":
-        """All blocks together; block i is group i."""
-        used = [PER_ACTION.index(name) for name in FEATURE_SETS[feature_set]]
+    def of(
+        cls, blocks: Sequence[Examples], used: list[int], tasks: Sequence[int] | None = None
+    ) -> "Pairs":
+        """All blocks together; `tasks` says which task each is from, one of its own by default."""
         sizes = [len(block.values) for block in blocks]
+        numbers = range(len(blocks)) if tasks is None else tasks
+        groups = np.unique(np.array(numbers), return_inverse=True)[1]
         return cls(
             np.concatenate([block.features[:, :, used] for block in blocks]),
             np.concatenate([block.values for block in blocks]),
-            np.repeat(np.arange(len(blocks)), sizes),
+            np.repeat(groups, sizes),
             used,
         )
 
 
 def choose_setting(data: Pairs, seed: int) -> Setting:
     """The setting whose choices are worth most on held-out tasks; ties go to the first."""
-    groups = data.groups if data.groups[-1] + 1 >= N_FOLDS else np.arange(len(data.groups))
+    groups = data.groups if data.groups.max() + 1 >= N_FOLDS else np.arange(len(data.groups))
     folds = groups % N_FOLDS
     worth = {
         Setting(scaling, rate): sum(

@@ -17,7 +17,7 @@ import numpy as np
 
 from melee.arrays import Floats, Ints, Words
 from melee.compiled import entry, kernel
-from melee.distributions import greedy, sample
+from melee.distributions import greedy, mix_uniform, sample
 from melee.explorers.interface import distribution, learn
 from melee.explorers.melee_paper import PaperState
 from melee.learners.interface import predict
@@ -59,7 +59,8 @@ def roll_in(
     kind, horizon
         The roll-out value, and H for `policy`.
     beta
-        Probability with which the expert's action is played instead, as AggreVaTe allows.
+        Probability with which the expert's action takes the place of the policy's, as AggreVaTe
+        allows; uniform exploration goes on, so 1 is line 13 with the expert for π.
     every
         Record the state every so many rounds.
     seed, names
@@ -157,6 +158,7 @@ def record(
             for a in range(pmf.shape[0]):
                 choice[a] = reward_table[row, a]
             greedy(choice)
+            mix_uniform(choice, state.mu)
             for a in range(pmf.shape[0]):
                 pmf[a] = (1.0 - beta) * pmf[a] + beta * choice[a]
         action = sample(pmf, uniform(rng))

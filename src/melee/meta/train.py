@@ -1,5 +1,6 @@
 """Training as a job: checkpointed after every round, resumable, ending in a policy on disk."""
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,20 +13,26 @@ from melee.arrays import Floats
 from melee.benchmark.mapping import Mapper, here
 from melee.explorers.melee_paper import PER_ACTION, SCHEMA
 from melee.meta import checkpoint
-from melee.meta.aggrevate import Training, TrainingRound, aggrevate, best, start, validation_tasks
+from melee.meta.aggrevate import Training, TrainingRound, aggrevate, start, validation_task
 from melee.meta.learn import Setting
 from melee.meta.rollouts import roll_in
+from melee.meta.selection import Stage, select
 
 N_REFERENCE = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A finished training: the policies π_1 … π_N, which of them was returned, and where."""
+    """A finished training: the policies π_1 … π_N, how one of them was chosen, and where it is."""
 
     rounds: list[TrainingRound]
-    returned: int
+    stages: list[Stage]
     path: Path
+
+    @property
+    def returned(self) -> int:
+        """The round of the returned policy, from 0."""
+        return self.stages[-1].best
 
     @property
     def weights(self) -> Floats:
@@ -38,6 +45,7 @@ def train(
     out: str | Path,
     *,
     on_round: Callable[[int, TrainingRound], None] | None = None,
+    on_stage: Callable[[Stage], None] | None = None,
     apply: Mapper = here,
 ) -> Trained:
     """Train a policy into a directory, or go on where an earlier call was interrupted.
@@ -47,11 +55,13 @@ def train(
     training
         The setting; `Training()` is the paper's.
     out
-        Directory of the policy. It holds a checkpoint of every round's policy, and at the end
-        the policy itself, which `melee-paper:policy=DIR` plays.
+        Directory of the policy. It holds a checkpoint of every round's policy and of the choice
+        among them, and at the end the policy itself, which `melee-paper:policy=DIR` plays.
     on_round
         Called with the number of rounds done and the latest one, also for rounds that were
         done before.
+    on_stage
+        Called with every stage of the choice, also for those that were done before.
     apply
         Where roll-ins and validations run: `melee.benchmark.mapping.mapper` gives engines. The
         policy is the same on all of them.
@@ -65,17 +75,22 @@ def train(
     2
     """
     path = Path(out)
-    rounds = _rounds(checkpoint.read(path, training.as_dict()))
-    if on_round is not None:
-        for n, one in enumerate(rounds):
-            on_round(n + 1, one)
+    progress = checkpoint.read(path, training.as_dict())
+    rounds, stages = _rounds(progress), _stages(progress)
+    on_round, on_stage = on_round or _ignore, on_stage or _ignore
+    for n, one in enumerate(rounds):
+        on_round(n + 1, one)
     for one in aggrevate(training, rounds, apply):
         rounds.append(one)
-        checkpoint.write(path, training.as_dict(), _progress(rounds))
-        if on_round is not None:
-            on_round(len(rounds), one)
-    returned = best(rounds)
-    trained = Trained(rounds, returned, path)
+        checkpoint.write(path, training.as_dict(), _progress(rounds, stages))
+        on_round(len(rounds), one)
+    for stage in stages:
+        on_stage(stage)
+    for stage in select(training, rounds, list(stages), apply):
+        stages.append(stage)
+        checkpoint.write(path, training.as_dict(), _progress(rounds, stages))
+        on_stage(stage)
+    trained = Trained(rounds, stages, path)
     features = _reference_features(training, trained.weights)
     artefact.save(
         path,
@@ -83,7 +98,11 @@ def train(
         schema=SCHEMA,
         arrays={"weights": trained.weights},
         training=training.as_dict()
-        | {"returned_round": returned + 1, "validation_return": rounds[returned].validation},
+        | {
+            "returned_round": trained.returned + 1,
+            "validation_return": max(stages[-1].returns),
+            "validation_tasks": stages[-1].n_tasks,
+        },
         reference={"features": features, "scores": features @ trained.weights},
     )
     return trained
@@ -91,7 +110,7 @@ def train(
 
 def _reference_features(training: Training, weights: Floats) -> Floats:
     """Features that the policy meets on a held-out task; shared ones are at their first value."""
-    prepared = validation_tasks(training)[0]
+    prepared = validation_task(training, 0)
     every = max(prepared.n_rounds // N_REFERENCE, 1)
     state = start(weights, prepared, 0.0)
     examples = roll_in(state, prepared, kind="expert", every=every, seed=training.seed)
@@ -100,8 +119,12 @@ def _reference_features(training: Training, weights: Floats) -> Floats:
     return np.concatenate([met, shared], axis=2)
 
 
-def _progress(rounds: list[TrainingRound]) -> dict[str, Any]:
-    """Rounds as a checkpoint keeps them."""
+def _ignore(*_: Any) -> None:
+    pass
+
+
+def _progress(rounds: list[TrainingRound], stages: list[Stage]) -> dict[str, Any]:
+    """Rounds and stages as a checkpoint keeps them."""
     return {
         "rounds": [
             {
@@ -111,7 +134,8 @@ def _progress(rounds: list[TrainingRound]) -> dict[str, Any]:
                 "validation": one.validation,
             }
             for one in rounds
-        ]
+        ],
+        "stages": [dataclasses.asdict(stage) for stage in stages],
     }
 
 
@@ -124,4 +148,12 @@ def _rounds(progress: dict[str, Any] | None) -> list[TrainingRound]:
             one["validation"],
         )
         for one in (progress or {"rounds": []})["rounds"]
+    ]
+
+
+def _stages(progress: dict[str, Any] | None) -> list[Stage]:
+    """The stages of a checkpoint, none if there is none."""
+    return [
+        Stage(one["n_tasks"], tuple(one["policies"]), tuple(one["returns"]))
+        for one in (progress or {"stages": []})["stages"]
     ]
