@@ -7,10 +7,11 @@ learner that knows its noise (`melee.learners.adaptive`). The size is a mixture 
 
 in units of the rewards' range, with the spread in units of the noise. The *bold* rule starts close
 to that of `gated-ucb`, for rewards that can be predicted: explore while nothing good is known, then
-stop. The *careful* one starts as some standard deviations of the noise, two with two actions and
-half of one with a hundred, for rewards that are mostly luck. At first the gate opens to the bold
-one where rewards look like those of labels or variance is explained. All weights, and how the
-learner mixes its members, were trained on synthetic tasks of both kinds (`melee.meta`).
+stop. The *careful* one starts as about half a standard deviation of the noise, for rewards that are
+mostly luck. Both grow as an action falls behind its share of the rounds, so that one which was
+dropped by bad luck comes back. At first the gate opens to the bold one where rewards look like those
+of labels or variance is explained. All weights, and how the learner mixes its members, were trained
+on synthetic tasks of both kinds (`melee.meta`).
 
 The inputs ψ_a mean the same on every task, whatever its features, number of actions, and unit of
 reward:
@@ -119,9 +120,18 @@ class Policy(NamedTuple):
                 SHARED, one=4.0, unexplained=-12.0, rare=-40.0, plenty=-12.0, graded=-20.0
             ),
             bold=_weights(
-                SCHEMA, one=1.0, best=8.0, noise=1.0, rounds=-0.8, average=0.8, spread=1.0
+                SCHEMA,
+                one=0.9,
+                best=8.0,
+                noise=1.0,
+                rounds=-0.8,
+                average=0.8,
+                spread=1.0,
+                plays=-0.8,
             ),
-            careful=_weights(SCHEMA, one=math.log(2.5), noise=2.0, actions=-1.0, gap=-0.8),
+            careful=_weights(
+                SCHEMA, one=math.log(0.8), noise=2.0, actions=-1.0, gap=-0.4, plays=-1.0
+            ),
             low=-everything,
             high=everything,
         )
