@@ -25,7 +25,7 @@ from melee.agent.explaining import Question, answer, note, recall
 from melee.agent.explanation import Explanation
 from melee.agent.file import Arrays, under, unpack
 from melee.agent.ids import Ids, check_new, check_text, is_id, read_new
-from melee.agent.keeping import Keeper, keep
+from melee.agent.keeping import Keeper, explain_past, keep
 from melee.agent.knowledge import Encoded, Knowledge, Labels, Lesson
 from melee.agent.locks import guard_against_forks, new_lock
 from melee.agent.pending import Pending, Waiting, check_same
@@ -183,11 +183,16 @@ class Agent:
             label_to_json(label)
         journal = given if isinstance(given, Journal) else Journal(given)
         try:
-            self._keeper = self._guard = keep(self, journal)
+            self._hold(keep(self, journal))
         except BaseException:
             if journal is not given:
                 journal.close()
             raise
+
+    def _hold(self, keeper: Keeper | None) -> None:
+        """Have a journal kept, or none; what calls that change something hold follows from it."""
+        self._keeper = keeper
+        self._guard: Any = self._lock if keeper is None else keeper
 
     def _read_parameters(self) -> None:
         """Check what does not change, and derive from it."""
@@ -221,9 +226,8 @@ class Agent:
         digest = hashlib.sha256(self._chosen.identity.encode()).hexdigest()
         self._policy = f"{self._chosen.short_spec}@{digest[:12]}"
         self._log = None if self.log is None else Log(read_path("log", self.log))
-        self._keeper: Keeper | None = None
         self._lock = new_lock()
-        self._guard: Any = self._lock  # what is held by calls that change something
+        self._hold(None)
         guard_against_forks(self)
 
     # -- deciding ---------------------------------------------------------------------------
@@ -334,7 +338,8 @@ class Agent:
         ----------
         subject
             A decision that waits for its reward, or its id; or a context. What is predicted is what
-            the agent would predict now, even of an earlier decision.
+            the agent would predict now, even of an earlier decision. With a journal, also a
+            decision that waits no longer: then all is as the agent was when it made it.
         actions
             The actions that are open in a context; by default all are. Of a decision only where the
             agent has no log and the id alone is given.
@@ -349,6 +354,8 @@ class Agent:
         """
         context = None if isinstance(subject, str | Decision) else read_context(subject)
         labels = None if actions is None else tuple(read_labels(actions, 1))
+        if context is None and labels is None and (past := self._explain_past(subject)):
+            return past
         with self._lock:
             if context is None:
                 asked = recall(subject, labels, self._pending, self._knowledge.version)
@@ -356,6 +363,13 @@ class Agent:
                 asked = Question(context, labels)
             noted = note(asked, self._knowledge)
         return answer(noted, self._policy)
+
+    def _explain_past(self, subject: str | Decision) -> Explanation | None:
+        """Why a decision that waits no longer was made, if there is a journal that knows."""
+        id = subject.id if isinstance(subject, Decision) else subject
+        if self._keeper is None or id in self._pending.waiting:
+            return None
+        return explain_past(self._keeper.journal, id)
 
     def _decided(
         self,

@@ -96,9 +96,10 @@ def fold(
             _learn_records(agent, records)
             records = []
         if kind == events.REWARD:
-            if event.id not in agent._pending.waiting or event.id in rewards:
-                raise _misfit(event, f"no decision {shown(event.id)} waits for it")
-            rewards[event.id] = _reward(event)
+            id = str(event.id)
+            if id not in agent._pending.waiting or id in rewards:
+                raise _misfit(event, f"no decision {shown(id)} waits for it")
+            rewards[id] = _reward(event)
         elif kind == events.RECORD:
             records.append(_record(event))
         else:

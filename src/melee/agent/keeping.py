@@ -1,9 +1,9 @@
 """An agent that has a journal: what it does is on disk before it is answered.
 
-Everything that an agent does to itself is noted as an event, under its lock and in the order in which
-it happens; the lock is let go before anybody waits for the disk, so that many callers wait for one
-sync. If that fails, what is in memory is ahead of the disk: all who wait are told, and the next call
-folds the journal again before it does anything.
+Everything that an agent does to itself is noted as an event, under its lock and in the order in
+which it happens; the lock is let go before anybody waits for the disk, so that many callers wait
+for one sync. If that fails, what is in memory is ahead of the disk: all who wait are told, and the
+next call folds the journal again before it does anything.
 """
 
 import logging
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from melee.agent import storing
 from melee.agent.decision import Decision
-from melee.agent.folding import CHANGEABLE, change_settings, fold, noted
+from melee.agent.explanation import Explanation
+from melee.agent.folding import CHANGEABLE, change_settings, fold, fold_decision, noted
 from melee.agent.ids import Ids
 from melee.agent.knowledge import Labels, Lesson
 from melee.agent.pending import Waiting
@@ -119,7 +120,7 @@ class Keeper:
         self._last = Ticket(seq=position.seq)
         self._offer, self._is_behind = None, False
 
-    # -- what is noted ------------------------------------------------------------------------------
+    # -- what is noted ----------------------------------------------------------------------
 
     def decided(self, id: str, one: Waiting, labels: Labels, pmf: list[float], action: int) -> None:
         """A decision was made, by the model as it is."""
@@ -170,7 +171,7 @@ class Keeper:
         if self.journal.find(id) is not None or self.journal.find(id, events.RECORD) is not None:
             raise InputError(f"id {id!r} is taken by an earlier decision; expected a new one")
 
-    # -- snapshots ------------------------------------------------------------------------------------
+    # -- snapshots --------------------------------------------------------------------------
 
     def _snapshot_soon(self) -> None:
         running = self._snapshotting
@@ -238,7 +239,7 @@ def unique_prefix() -> str:
     return f"{int(time.time()):08x}{os.urandom(6).hex()}"
 
 
-# -- opening --------------------------------------------------------------------------------------------
+# -- opening -----------------------------------------------------------------------------------
 
 
 def recover(journal: Journal, *, until: int | None = None, log: Any = None) -> tuple["Agent", Head]:
@@ -281,14 +282,14 @@ def newest(journal: Journal, *, until: int, log: Any = None) -> tuple["Agent", H
             f"{journal.where}: events up to {start.seq} were dropped, and no good snapshot of "
             f"{journal.name} is left; restore one from a copy"
         )
-    return _created(journal, until, log), start
+    return _created(journal, log), start
 
 
-def _created(journal: Journal, until: int, log: Any) -> "Agent":
+def _created(journal: Journal, log: Any) -> "Agent":
     """The new agent that the first event tells of."""
     from melee.agent.agent import Agent
 
-    first = next(journal.events(until=until), None)
+    first = next(journal.events(), None)
     if first is None or first.kind != events.CREATED:
         raise DataError(
             f"{journal.where}: no agent {journal.name!r} is in this journal; there are "
@@ -346,9 +347,9 @@ def _changed(journal: Journal, mine: dict[str, Any], found: "Agent") -> dict[str
     now = [label_to_json(label) for label in found.actions_]
     if mine["actions"] not in (theirs["actions"], now):
         raise InputError(
-            f"the actions are {shown(mine['actions'])}, and the agent in {journal.where} began with "
-            f"{shown(theirs['actions'])} and has {shown(now)} now; give either of these, then use "
-            "add_actions and remove_actions"
+            f"the actions are {shown(mine['actions'])}, and the agent in {journal.where} began "
+            f"with {shown(theirs['actions'])} and has {shown(now)} now; give either of these, then "
+            "use add_actions and remove_actions"
         )
     changed = {name: mine[name] for name in CHANGEABLE if mine[name] != theirs[name]}
     for name, value in mine.items():
@@ -377,3 +378,14 @@ def decision_of(event: Event, journal: Journal) -> tuple[Decision, events.Decide
         tuple(decided.pmf),
     )
     return decision, decided
+
+
+def explain_past(journal: Journal, id: str) -> Explanation | None:
+    """Why a decision was made, by the agent as it was then; None if it is not in the journal."""
+    event = journal.find(id)
+    if event is None:
+        return None
+    agent, _ = recover(journal, until=event.seq - 1)
+    decision, decided = decision_of(event, journal)
+    fold_decision(agent, event, decided, decision.actions)
+    return agent.explain(decision)

@@ -26,6 +26,7 @@ def __getattr__(name: str) -> Any:
     from melee.cli import (  # noqa: F401 - they register commands
         benchmark,
         compiling,
+        journal,
         logs,
         playing,
         training,

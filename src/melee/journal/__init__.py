@@ -12,10 +12,10 @@ journal is the truth, and files of agents are snapshots of it, which save readin
     journal.py    Journal: one agent's part of a store; what everybody else uses
     checking.py   is the chain whole? where is it not?
 
-*Order and place.* All events of a store have one order and one chain, whatever agent they belong to:
-`seq` counts from 1, and an event's checksum covers the one before. A place in the chain is a `Head`,
-the number and the checksum of an event; a snapshot has one, and so have the end of the journal and
-the start of what retention has left.
+*Order and place.* All events of a store have one order and one chain, whatever agent they belong
+to: `seq` counts from 1, and an event's checksum covers the one before. A place in the chain is a
+`Head`, the number and the checksum of an event; a snapshot has one, and so have the end of the
+journal and the start of what retention has left.
 
 *Writing.* `Journal.append(drafts)` queues what belongs together and answers with a ticket at once;
 `Journal.wait(ticket)` returns when it is on disk. Whoever waits first commits all that is queued
@@ -26,8 +26,9 @@ from what is on disk.
 *Reading.* `Journal.events(after)` gives checked events in order, from any process; a missing or
 changed one raises a `DataError` that names its place.
 
-Who folds events into agents stands above: `melee.agent.folding` (one event, live and in recovery
-alike), `melee.agent.keeping` (an agent that has a journal), `melee.auditing` (deriving the past again).
+Who folds events into agents stands above: `melee.agent.folding` (events, live and in recovery
+alike), `melee.agent.keeping` (an agent that has a journal), `melee.agent.exporting` (rounds), and
+`melee.auditing` (deriving the past again).
 """
 
 from melee.journal.checking import Fault, verify

@@ -58,7 +58,7 @@ def _snapshots(journal: Journal, end: Head) -> Iterator[Fault]:
     """Snapshots of another chain, or of events that are not there."""
     sound = {one.name for one in journal.snapshots()}
     start = journal.start.seq
-    for one in journal.store.snapshots.list(journal.name):
+    for one in journal.store.snapshots.of(journal.name):
         if one.name in sound or one.head.seq < start:
             continue
         where = journal.store.snapshots.where(one)

@@ -1,7 +1,8 @@
 """Group commit: many callers wait for one sync.
 
-Whoever waits first writes all that is queued, in one go; meanwhile others queue more, and the first of
-them to get its turn writes that. No thread of its own is needed, and a lone caller waits for nobody.
+Whoever waits first writes all that is queued, in one go; meanwhile others queue more, and the first
+of them to get its turn writes that. No thread of its own is needed, and a lone caller waits for
+nobody.
 """
 
 import threading

@@ -1,18 +1,19 @@
 """Events: what an agent did, as a row of a table, and the chain of checksums over all of them.
 
-A row has a kind, the id of the decision that it is about, a time and a body, which is a JSON object:
+A row has a kind, the id of the decision that it is about, a time and a body, a JSON object:
 
 - `created`: the agent's parameters, what its explorer is, and melee's version;
 - `settings`: those of them that changed;
 - `actions`: labels that were added, or removed;
-- `decision`: the context, what was offered, the probability of each, which one was chosen, the version
-  of the model, the policy, and what the explorer noted for the reward to come;
+- `decision`: the context, what was offered, the probability of each, which one was chosen, the
+  version of the model, the policy, and what the explorer noted for the reward to come;
 - `reward`: of a decision;
 - `record`: a whole round that was decided elsewhere;
 - `time-out`: the ids of decisions that were given up, late or for want of room.
 
-What was offered is named by the hash of its content, and kept in a table of its own: it hardly changes
-from one decision to the next. `{"actions": [label, ...]}` is one; further fields may describe them.
+What was offered is named by the hash of its content, and kept in a table of its own: it hardly
+changes from one decision to the next. `{"actions": [label, ...]}` is one; further fields may
+describe them.
 
 Readers leave fields that they do not know alone, so bodies may get more of them.
 """
@@ -139,8 +140,7 @@ class Decided(NamedTuple):
     """A decision as its event has it; `action` is its number in what was offered.
 
     `some` says that the caller had named the actions, `noted` is what the explorer noted for the
-    reward. `at` is the number of the last event that the deciding model had folded, None where
-    that is the event before this one: processes that decide may be behind the one that learns.
+    reward.
     """
 
     context: Context
@@ -151,7 +151,6 @@ class Decided(NamedTuple):
     policy: str
     some: bool = False
     noted: tuple[float, ...] = ()
-    at: int | None = None
 
 
 def decision(id: str, time: float, decided: Decided, offer: Offer) -> Draft:
@@ -169,8 +168,6 @@ def decision(id: str, time: float, decided: Decided, offer: Offer) -> Draft:
         body["some"] = True
     if decided.noted:
         body["noted"] = decided.noted
-    if decided.at is not None:
-        body["at"] = decided.at
     return Draft(DECISION, id, time, _JSON.encode(body), offer)
 
 
@@ -188,7 +185,6 @@ def read_decision(event: Event, n_offered: int | None = None) -> Decided:
             body["policy"],
             body.get("some", False),
             tuple(body.get("noted", ())),
-            body.get("at"),
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise unreadable(event, error) from None

@@ -116,7 +116,7 @@ class Journal:
     # -- reading ----------------------------------------------------------------------------------
 
     def events(self, after: Head | None = None, until: int | None = None) -> Iterator[Event]:
-        """This agent's events after a place, in order; every link of the chain is checked.
+        """The agent's events after a place, in order; every link of the chain is checked.
 
         By default from the start of what there is to the end of what there is now.
         """
@@ -156,7 +156,7 @@ class Journal:
 
     def snapshots(self, until: int | None = None) -> list[Snapshot]:
         """Snapshots that belong to this chain, newest first, of no later than an event."""
-        found = self.store.snapshots.list(self.name)
+        found = self.store.snapshots.of(self.name)
         return [
             one
             for one in found
@@ -216,7 +216,7 @@ class Journal:
             needed = usable[0].head if usable else Head()
             kept = needed if kept is None or needed.seq < kept.seq else kept
             fresh = {one.name for one in sound[:KEPT]} | {one.name for one in usable[:1]}
-            surplus += [one for one in self.store.snapshots.list(name) if one.name not in fresh]
+            surplus += [one for one in self.store.snapshots.of(name) if one.name not in fresh]
         n_events = 0 if kept is None else self._drop(kept)
         start = self.store.start().seq
         gone = [one for one in surplus if one.head.seq < start]
@@ -252,8 +252,8 @@ def open_store(address: Any, *, writing: bool) -> Store:
     is_path = isinstance(address, str | PathLike) and str(address) and "\0" not in str(address)
     if not is_path or (isinstance(address, str) and "://" in address):
         raise InputError(
-            f"the journal is {shown(address)}; expected a directory, or the address of a PostgreSQL "
-            "database such as postgresql://user@host/database"
+            f"the journal is {shown(address)}; expected a directory, or the address of a "
+            "PostgreSQL database such as postgresql://user@host/database"
         )
     return SQLite(Path(address), writing=writing)
 

@@ -144,7 +144,7 @@ class Table(Snapshots):
     def __init__(self, store: Postgres) -> None:
         self._store = store
 
-    def list(self, agent: str) -> "list[Snapshot]":
+    def of(self, agent: str) -> list[Snapshot]:
         """Those of an agent, newest first."""
         with self._store.guarded():
             rows = self._store.query(

@@ -40,7 +40,7 @@ class Snapshots(ABC):
     """Where snapshots are kept."""
 
     @abstractmethod
-    def list(self, agent: str) -> "list[Snapshot]":
+    def of(self, agent: str) -> list[Snapshot]:
         """Those of an agent, newest first."""
 
     @abstractmethod
@@ -70,7 +70,7 @@ class Directory(Snapshots):
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def list(self, agent: str) -> "list[Snapshot]":
+    def of(self, agent: str) -> list[Snapshot]:
         """Those of an agent, newest first."""
         found = [one for one in self._all() if one.agent == agent]
         return sorted(found, key=lambda one: -one.head.seq)
@@ -79,7 +79,7 @@ class Directory(Snapshots):
         """The names of agents that have any."""
         return {one.agent for one in self._all()}
 
-    def _all(self) -> "list[Snapshot]":
+    def _all(self) -> list[Snapshot]:
         try:
             matches = [_NAME.fullmatch(one.name) for one in self.path.iterdir()]
         except FileNotFoundError:

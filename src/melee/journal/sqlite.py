@@ -13,7 +13,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ FILE = "journal.sqlite"
 BUSY = 10.0
 """Seconds that a connection waits for another one's lock."""
 _ABANDONED: list[Any] = []
-"""Connections that a fork has copied: neither used nor closed, which would drop the parent's locks."""
+"""Connections that a fork has copied: neither used nor closed, which might drop others' locks."""
 
 
 def _library() -> Any:
@@ -141,10 +141,8 @@ class SQLite(Store):
             yield
             self.execute("COMMIT")
         except BaseException:
-            try:
+            with suppress(*self._errors):  # SQLite may have done so, as where the disk is full
                 self.execute("ROLLBACK")
-            except self._errors:
-                pass  # SQLite has rolled back already, as where the disk is full
             raise
 
     def size(self) -> int:

@@ -4,8 +4,8 @@
     offers     name, body: what decisions could choose from, under the hash of its content
     journal    one row: the format, the last event, and the last one that retention has dropped
 
-A transaction appends to `events` and moves the row of `journal`, so that a chain whose end was cut off
-is noticed, and several writers take turns.
+A transaction appends to `events` and moves the row of `journal`, so that a chain whose end was cut
+off is noticed, and several writers take turns.
 """
 
 from abc import ABC, abstractmethod
@@ -167,7 +167,7 @@ class Store(ABC):
             for row in found:
                 if until is not None and row[0] > until:
                     return
-                yield Event(*row[:6], bytes(row[6]))
+                yield _event(row)
             if len(found) < CHUNK:
                 return
             after = found[-1][0]
@@ -181,7 +181,7 @@ class Store(ABC):
                 "ORDER BY seq LIMIT 1",
                 [id, agent, kind],
             )
-        return Event(*found[0][:6], bytes(found[0][6])) if found else None
+        return _event(found[0]) if found else None
 
     def checksum_at(self, seq: int) -> bytes | None:
         """The checksum of an event, or of the start; None where there is none."""
@@ -208,7 +208,7 @@ class Store(ABC):
                 "ORDER BY seq DESC LIMIT 1",
                 [agent],
             )
-        return Event(*found[0][:6], bytes(found[0][6])) if found else None
+        return _event(found[0]) if found else None
 
     def agents(self) -> list[str]:
         """The names of all agents with events or snapshots."""
@@ -260,9 +260,14 @@ class Store(ABC):
             found = self.query("SELECT format FROM journal")
         if found != [(FORMAT,)]:
             raise DataError(
-                f"{self.where}: a journal of format {found[0][0] if found else None}, and this melee "
-                f"reads {FORMAT}; install the version that wrote it, or a newer one"
+                f"{self.where}: a journal of format {found[0][0] if found else None}, and this "
+                f"melee reads {FORMAT}; install the version that wrote it, or a newer one"
             )
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    seq, agent, kind, id, time, body, checksum = row
+    return Event(seq, agent, kind, id, time, body, bytes(checksum))
 
 
 @contextmanager
