@@ -65,6 +65,7 @@ _PARAMETERS = (
 )
 _PLAIN = tuple(name for name in _PARAMETERS if name not in ("actions", "explorer", "log"))
 """Parameters that are numbers, or pairs of them."""
+_NUMBERS = tuple(name for name in _PLAIN if name != "reward_range")
 _RECORD = ("action", "reward", "probability")
 """What a full record has beside its context."""
 _new: Any = tuple.__new__
@@ -766,7 +767,7 @@ class Agent:
     def _parameters(self) -> dict[str, Any]:
         """The parameters as JSON has them, but for where to log."""
         return {
-            **{name: storing.plain(getattr(self, name)) for name in _PLAIN},
+            **{name: storing.plain(getattr(self, name)) for name in _NUMBERS},
             "actions": [label_to_json(label) for label in self._first_labels],
             "explorer": self._chosen.spec,
             "reward_range": None if self._range is None else list(self._range),

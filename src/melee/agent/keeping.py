@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
+from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -175,7 +176,7 @@ class Keeper:
 
     def _snapshot_soon(self) -> None:
         running = self._snapshotting
-        if time.monotonic() < self._not_before or (running is not None and running.is_alive()):
+        if monotonic() < self._not_before or (running is not None and running.is_alive()):
             return
         with self.agent._lock:
             if self._since < self.journal.snapshot_every:
@@ -187,14 +188,15 @@ class Keeper:
         self._snapshotting.start()
 
     def _snapshot_beside(self) -> None:
-        began = time.monotonic()
+        began = monotonic()
         try:
             self.snapshot()
+            self.journal.thin()
             if self.journal.keep_days is not None or self.journal.keep_bytes is not None:
                 self.journal.compact()
         except Exception as error:  # the journal is whole without it
             _log.warning("%s: no snapshot was written (%s)", self.journal.where, error)
-        self._not_before = time.monotonic() + REST * (time.monotonic() - began)
+        self._not_before = monotonic() + REST * (monotonic() - began)
 
     def snapshot(self) -> int:
         """Write a snapshot; the number of the last event in it. Others go on meanwhile."""

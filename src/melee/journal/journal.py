@@ -18,6 +18,8 @@ EVERY = 10_000
 """Events from one snapshot to the next."""
 KEPT = 2
 """Snapshots that are kept at least: if the newest is damaged, there is one more."""
+MOST = 16
+"""Snapshots that are kept at most, for the past: they are thinned out evenly."""
 
 
 class Dropped(NamedTuple):
@@ -176,6 +178,13 @@ class Journal:
         snapshot = Snapshot(self.name, Head(seq, checksum))
         self.store.snapshots.write(snapshot, content)
         return snapshot
+
+    def thin(self) -> None:
+        """Let every other snapshot of the past go, where there are many."""
+        found = self.snapshots()
+        if len(found) > MOST:
+            for one in found[KEPT:-1:2]:
+                self.store.snapshots.drop(one)
 
     # -- retention --------------------------------------------------------------------------------
 
