@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from melee import growth
-from melee.agent.knowledge import Knowledge, Labels, Lesson
+from melee.agent.knowledge import Labels, Lesson
 from melee.agent.pending import Waiting
 from melee.arrays import Floats
 from melee.checks import check_probability, check_reward
@@ -63,11 +62,6 @@ def learn(
         if id is not None:
             agent._ids.are_others = True
             agent._pending.finish(id, one.reward)
-
-
-def noted(knowledge: Knowledge) -> list[Floats]:
-    """The arrays in which the model that decides notes something for the reward to come."""
-    return growth.latest(knowledge.model.state)
 
 
 def fold(
@@ -147,7 +141,7 @@ def fold_decision(
     if id is None or agent._pending.knows(id):
         raise _misfit(event, f"the id {shown(id)} is taken")
     get_ready(agent, decided)
-    for array, value in zip(noted(knowledge), decided.noted, strict=False):
+    for array, value in zip(knowledge.model.latest, decided.noted, strict=False):
         array[...] = value
     agent._ids.count += 1
     kept: tuple[Labels | None, Floats | None] = (None, None)

@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any
 from melee.agent import storing
 from melee.agent.decision import Decision
 from melee.agent.explanation import Explanation
-from melee.agent.folding import CHANGEABLE, change_settings, fold, fold_decision, noted
+from melee.agent.folding import CHANGEABLE, change_settings, fold, fold_decision
 from melee.agent.ids import Ids
 from melee.agent.knowledge import Labels, Lesson
 from melee.agent.pending import Waiting
-from melee.arrays import Floats
 from melee.errors import DataError, InputError, MeleeError, MeleeWarning, shown
 from melee.journal import Event, Head, Journal, events
 from melee.journal.commits import Ticket
@@ -59,7 +58,6 @@ class Keeper:
         self._last = Ticket(seq=position.seq)
         self._unit: list[events.Draft] = []
         self._offer: tuple[Labels, events.Offer] | None = None
-        self._noted: tuple[Any, list[Floats]] = (None, [])
         self._is_behind = False  # whether a call was interrupted while it changed the agent
         self._since = 0  # events since the last snapshot
         self._not_before = 0.0
@@ -128,9 +126,7 @@ class Keeper:
         knowledge = self.agent._knowledge
         some = labels is not knowledge.labels
         offer = self._offer_of(labels, some=some)
-        if self._noted[0] is not knowledge.model.state:
-            self._noted = (knowledge.model.state, noted(knowledge))
-        left = tuple(float(array[0]) for array in self._noted[1])
+        left = tuple(float(array[0]) for array in knowledge.model.latest)
         decided = events.Decided(
             one.context, offer.name, pmf, action, one.version, self.agent._policy, some, left
         )
@@ -311,7 +307,7 @@ def keep(agent: "Agent", journal: Journal) -> Keeper:
     """Have a new agent be the one of the journal, or have a new journal begin with it."""
     known = journal.store.latest_change(journal.name)
     mine = agent._parameters()
-    if known is None and not journal.snapshots():
+    if known is None and not journal.store.has(journal.name):
         body = {"parameters": mine, **_about(agent)}
         ticket = journal.append([events.change(events.CREATED, time.time(), body)])
         journal.wait(ticket)

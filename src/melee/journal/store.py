@@ -210,6 +210,12 @@ class Store(ABC):
             )
         return _event(found[0]) if found else None
 
+    def has(self, agent: str) -> bool:
+        """Whether there are any events or snapshots of an agent."""
+        with self.guarded():
+            found = self.query(f"SELECT 1 FROM events WHERE agent = {self.mark} LIMIT 1", [agent])
+        return bool(found) or bool(self.snapshots.of(agent))
+
     def agents(self) -> list[str]:
         """The names of all agents with events or snapshots."""
         with self.guarded():
