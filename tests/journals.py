@@ -1,11 +1,8 @@
 """What tests of journals need: a quick place, lives under a clock, and files cut from the power."""
 
 import random
-import shutil
-import tempfile
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from melee import InputError
 from melee.agent.folding import fold
@@ -16,20 +13,16 @@ from tests.agent_lives import ACTIONS, named_context, reward_of
 SHARED_MEMORY = Path("/dev/shm")
 
 
-@pytest.fixture
-def place():
-    """A directory for a journal, in memory where there is one: nothing here waits for a disk."""
-    parent = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
-    directory = Path(tempfile.mkdtemp(prefix="melee-journal-", dir=parent))
-    yield directory / "journal"
-    shutil.rmtree(directory, ignore_errors=True)
-
-
 def straight(journal):
     """The agent that all events, from the first, make of a new one."""
     agent = _created(journal, None)
     fold(agent, journal.events(), journal.offer)
     return agent
+
+
+def keeper_of(agent) -> Any:
+    """What keeps an agent's journal."""
+    return agent._keeper
 
 
 def reading(place, name="agent"):

@@ -11,16 +11,8 @@ from melee.cli import app
 from melee.history import History
 from melee.journal import Journal, events
 from melee.journal.sqlite import SQLite
-from tests.agent_lives import ACTIONS, Clock
-from tests.journals import live, place, reading  # noqa: F401 - a fixture
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr("melee.agent.agent.time", clock)
-    monkeypatch.setattr("melee.agent.keeping.time", clock)
-    return clock
+from tests.agent_lives import ACTIONS
+from tests.journals import keeper_of, live, reading
 
 
 def lived(place, clock, spec="linucb", last=120, **options):
@@ -61,7 +53,7 @@ def test_many_decisions_are_derived_again(place, n):
 
 def test_an_audit_begins_at_a_snapshot(place, clock):
     agent = lived(place, clock, last=50)
-    first = agent._keeper.snapshot()
+    first = keeper_of(agent).snapshot()
     live(agent, 50, 80, clock=clock)
     agent.close()
     found = audit(reading(place), after=first + 10)
@@ -132,7 +124,7 @@ def test_a_past_decision_is_explained_as_it_was_then(place, clock):
         unkept.explain("nobody")
 
 
-# -- the command line ---------------------------------------------------------------------------------
+# -- the command line --------------------------------------------------------------------------
 
 
 def test_a_whole_journal_is_verified(place, clock):

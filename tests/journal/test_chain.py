@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from melee import Agent, DataError
 from melee.journal import Head, Journal, events, verify
 from melee.journal.sqlite import FILE
 from tests.agent_lives import ACTIONS
-from tests.journals import place, reading  # noqa: F401 - a fixture
+from tests.journals import keeper_of, reading
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def journal(place):
     agent = Agent(ACTIONS, "epsilon-greedy", journal=place)
     for i in range(20):
         agent.learn(agent.act({"age": i}), 0.5)
-    agent._keeper.journal.close()
+    keeper_of(agent).journal.close()
     return place
 
 
@@ -104,9 +105,9 @@ def test_a_journal_of_a_later_format_is_refused(journal):
 
 def test_events_after_a_snapshot_are_checked_when_it_is_opened(journal):
     agent = Agent(ACTIONS, "epsilon-greedy", journal=journal)
-    agent._keeper.snapshot()
+    keeper_of(agent).snapshot()
     agent.act({"age": 1})
-    agent._keeper.journal.close()
+    keeper_of(agent).journal.close()
     changed(journal, "UPDATE events SET time = 0 WHERE seq = 42")
     with pytest.raises(DataError, match="event 42 was changed"):
         Agent(ACTIONS, "epsilon-greedy", journal=journal)
@@ -163,7 +164,7 @@ def test_offers_come_back_with_their_types():
 def test_a_unit_is_there_as_a_whole_or_not_at_all(place):
     journal = Journal(place)
     good = events.change(events.SETTINGS, 1.0, {})
-    bad = good._replace(body=None)
+    bad: Any = good._replace(body=None)  # type: ignore[arg-type]
     ticket = journal.append([good, good])
     journal.wait(ticket)
     assert ticket.seq == 2

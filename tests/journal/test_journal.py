@@ -1,4 +1,4 @@
-"""Agents with a journal: the same after every end, to the bit, and nothing is lost or done twice."""
+"""Agents with a journal: the same after every end, to the bit; nothing is lost or done twice."""
 
 import os
 import signal
@@ -12,23 +12,15 @@ from melee.agent import keeping
 from melee.errors import MeleeWarning
 from melee.history import History
 from melee.journal import Journal, verify
-from tests.agent_lives import ACTIONS, Clock
-from tests.journals import live, place, reading, straight  # noqa: F401 - a fixture
+from tests.agent_lives import ACTIONS
+from tests.journals import keeper_of, live, reading, straight
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr("melee.agent.agent.time", clock)
-    monkeypatch.setattr("melee.agent.keeping.time", clock)
-    return clock
-
-
 def crash(agent):
     """End an agent as a kill does, but for the process: nothing is written any more."""
-    agent._keeper.journal.close()
+    keeper_of(agent).journal.close()
 
 
 @pytest.mark.parametrize(
@@ -46,7 +38,7 @@ def test_a_recovered_agent_is_the_one_that_crashed_to_the_bit(spec, options, pla
         warnings.simplefilter("ignore", MeleeWarning)
         agent = Agent(ACTIONS, spec, journal=Journal(place, snapshot_every=150), **options)
         live(agent, 0, 220, clock=clock)
-        running = agent._keeper._snapshotting
+        running = keeper_of(agent)._snapshotting
         if running is not None:
             running.join()
         before = agent.fingerprint
@@ -67,7 +59,7 @@ def test_it_goes_on_as_if_it_had_never_stopped(place, clock):
     waiting = next(iter(again._pending.waiting))
     assert again.learn(waiting, 0.5)
     assert not again.learn(waiting, 0.5)
-    with pytest.raises(InputError, match="has the reward 0.5 already"):
+    with pytest.raises(InputError, match=r"has the reward 0\.5 already"):
         again.learn(waiting, 0.75)
     again.close()
 
@@ -89,9 +81,9 @@ def test_closing_writes_a_snapshot_and_ends_it(place):
 def test_a_damaged_snapshot_is_left_out_for_an_older_one(place, clock):
     agent = Agent(ACTIONS, "linucb", journal=place)
     live(agent, 0, 20, clock=clock)
-    agent._keeper.snapshot()
+    keeper_of(agent).snapshot()
     live(agent, 20, 40, clock=clock)
-    agent._keeper.snapshot()
+    keeper_of(agent).snapshot()
     before = agent.fingerprint
     crash(agent)
     newest, older = reading(place).snapshots()
@@ -122,14 +114,14 @@ def test_a_snapshot_of_another_journal_is_not_taken(place, clock):
     again.close()
 
 
-# -- what recovering from a log did wrong ----------------------------------------------------------
+# -- what recovering from a log did wrong ------------------------------------------------------
 
 
 def test_rewards_that_came_before_the_crash_are_not_replaced_by_the_default(place, clock):
     options = {"timeout": 60.0, "default_reward": 0.0, "journal": place}
     agent = Agent(ACTIONS, "linucb", **options)
     ids = [agent.act({"age": i}).id for i in range(30)]
-    agent._keeper.snapshot()
+    keeper_of(agent).snapshot()
     agent.learn_many(ids, [1.0] * 30)
     crash(agent)
     clock.now += 3600
@@ -170,7 +162,7 @@ def test_a_journal_longer_than_what_is_remembered_is_learned_once(place, clock):
 
 
 def test_ids_are_never_given_twice_whatever_was_lost(place):
-    seen = set()
+    seen: set[str] = set()
     for _ in range(5):
         agent = Agent(ACTIONS, "linucb", journal=place)
         ids = {agent.act({"age": 1}).id for _ in range(5)}
@@ -201,7 +193,7 @@ def test_an_id_of_a_caller_is_taken_for_ever(place):
 
 def failing(agent, monkeypatch, *, after=0):
     """Have the disk be full after so many transactions."""
-    store, real = agent._keeper.journal.store, agent._keeper.journal.store.execute
+    store, real = keeper_of(agent).journal.store, keeper_of(agent).journal.store.execute
     count = [0]
 
     def execute(statement, values=()):
@@ -272,7 +264,7 @@ def test_a_call_that_is_interrupted_leaves_nothing(place, monkeypatch):
     assert straight(reading(place)).fingerprint == agent.fingerprint
 
 
-# -- opening ------------------------------------------------------------------------------------------
+# -- opening -----------------------------------------------------------------------------------
 
 
 def test_settings_may_change_from_one_life_to_the_next(place, clock):
@@ -388,12 +380,12 @@ def test_copies_have_no_journal_and_parameters_stay(place):
     assert twin.fingerprint == agent.fingerprint
     twin.act({"age": 2})
     assert len(list(reading(place).events())) == 2
-    with pytest.raises(InputError, match="the agent has a journal"):
+    with pytest.raises(InputError, match="an agent has its journal from the start"):
         agent.set_params(seed=3)
     agent.close()
 
 
-# -- processes and threads ---------------------------------------------------------------------------
+# -- processes and threads ---------------------------------------------------------------------
 
 
 @needs_fork
@@ -436,14 +428,14 @@ def test_a_child_that_lives_on_does_not_hold_the_journal(place):
 
 def test_threads_share_syncs_and_lose_nothing(place, monkeypatch):
     agent = Agent(ACTIONS, "epsilon-greedy", journal=Journal(place, snapshot_every=200))
-    store = agent._keeper.journal.store
+    store = keeper_of(agent).journal.store
     real = store.append
 
     def slow(drafts):
         threading.Event().wait(0.002)  # a disk
         return real(drafts)
 
-    monkeypatch.setattr(agent._keeper.journal._commits, "_write", slow)
+    monkeypatch.setattr(keeper_of(agent).journal._commits, "_write", slow)
     errors = []
 
     def work(number):
@@ -462,23 +454,23 @@ def test_threads_share_syncs_and_lose_nothing(place, monkeypatch):
     assert errors == []
     assert agent.n_learned_ == 320
     n_events = 641
-    assert agent._keeper.journal.head.seq == n_events
-    assert agent._keeper.journal.n_syncs < n_events / 2
+    assert keeper_of(agent).journal.head.seq == n_events
+    assert keeper_of(agent).journal.n_syncs < n_events / 2
     agent.close()
     assert straight(reading(place)).fingerprint == agent.fingerprint
     assert list(verify(reading(place))) == []
 
 
-# -- retention ---------------------------------------------------------------------------------------
+# -- retention ---------------------------------------------------------------------------------
 
 
 def test_old_events_are_dropped_up_to_a_snapshot(place, clock):
     agent = Agent(ACTIONS, "linucb", journal=place)
     live(agent, 0, 40, clock=clock)
-    first = agent._keeper.snapshot()
+    first = keeper_of(agent).snapshot()
     clock.now = 1e9 + 10 * 86_400
     live(agent, 40, 50)
-    journal = agent._keeper.journal
+    journal = keeper_of(agent).journal
     assert journal.compact(keep_days=20, now=clock.now).n_events == 0
     dropped = journal.compact(keep_days=5, now=clock.now)
     assert dropped.n_events == first
@@ -495,9 +487,9 @@ def test_a_journal_that_may_not_grow_stays_small(place):
     journal = Journal(place, snapshot_every=100, keep_bytes=200_000)
     agent = Agent(ACTIONS, "epsilon-greedy", journal=journal)
     for i in range(1200):
-        agent._keeper._not_before = 0.0
+        keeper_of(agent)._not_before = 0.0
         agent.learn(agent.act({"age": i, "text": "x" * 300}), 0.5)
-    running = agent._keeper._snapshotting
+    running = keeper_of(agent)._snapshotting
     running.join()
     assert journal.start.seq > 0
     assert journal.store.size() < 500_000
@@ -512,11 +504,11 @@ def test_a_journal_that_may_not_grow_stays_small(place):
 def test_without_a_snapshot_nothing_can_be_dropped(place):
     agent = Agent(ACTIONS, "linucb", journal=place)
     agent.act({"age": 1})
-    assert agent._keeper.journal.compact(keep_days=0).n_events == 0
+    assert keeper_of(agent).journal.compact(keep_days=0).n_events == 0
     agent.close()
 
 
-# -- what is exported -----------------------------------------------------------------------------------
+# -- what is exported --------------------------------------------------------------------------
 
 
 def _rounds(place):
@@ -538,8 +530,8 @@ def test_rounds_of_a_journal_are_those_of_a_log(place, clock):
 def test_after_compacting_rewards_still_have_their_decisions(place, clock):
     agent = Agent(ACTIONS, "linucb", journal=place)
     decision = agent.act({"age": 1})
-    agent._keeper.snapshot()
-    agent._keeper.journal.compact(keep_days=0)
+    keeper_of(agent).snapshot()
+    keeper_of(agent).journal.compact(keep_days=0)
     agent.learn(decision.id, 1.0)
     agent.close()
     (one,) = _rounds(place)

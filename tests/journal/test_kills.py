@@ -10,7 +10,7 @@ import pytest
 
 from melee import Agent
 from melee.journal import Journal, verify
-from tests.journals import place, reading, straight  # noqa: F401 - a fixture
+from tests.journals import keeper_of, reading, straight
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 
@@ -18,7 +18,7 @@ ACTIONS = ["a", "b", "c"]
 
 
 def serve(place, report, seed):
-    """Decide and learn in three threads until killed; report what was acknowledged, in one write."""
+    """Decide and learn in three threads until killed; report whatever was acknowledged."""
     journal = Journal(place, snapshot_every=40)
     agent = Agent(ACTIONS, "epsilon-greedy", timeout=0.05, default_reward=0.0, journal=journal)
     os.write(report, b"ready\0")
@@ -27,7 +27,7 @@ def serve(place, report, seed):
         rng = random.Random(1000 * seed + number)
         ids = []
         for i in range(100_000):
-            agent._keeper._not_before = 0.0
+            keeper_of(agent)._not_before = 0.0
             decision = agent.act({"hour": i % 24, "who": f"thread {number}"})
             os.write(report, f"decision {decision.id} {decision.action}\0".encode())
             ids.append(decision.id)

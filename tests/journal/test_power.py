@@ -1,14 +1,14 @@
 """Power cuts: what a disk may hold when the machine stops, made from a record of what was written.
 
-A shim between SQLite and the file system records every write, truncation and sync of the database and
-of its WAL. An image is made of the record up to any moment: of each file all that was written before
-its last sync, and of what was written since an arbitrary part of the sectors, in an arbitrary order;
-a file that was never synced may be missing. One that was deleted may be there again, until SQLite syncs
-the directory, which it does with the first sync of a new file. The index of the WAL (-shm) is memory,
-and lost.
+A shim between SQLite and the file system records every write, truncation and sync of the database
+and of its WAL. An image is made of the record up to any moment: of each file all that was written
+before its last sync, and of what was written since some of the sectors, in an arbitrary
+order; a file that was never synced may be missing. One that was deleted may be there again, until
+SQLite syncs the directory, which it does with the first sync of a new file. The index of the WAL
+(-shm) is memory, and lost.
 
-What this does not cover: a disk that says that it has synced and has not, and damage to sectors that
-were not being written.
+What this does not cover: a disk that says that it has synced and has not, damage to sectors that
+were not being written, and the kernel's own bugs.
 """
 
 import random
@@ -19,13 +19,12 @@ from pathlib import Path
 import pytest
 
 from melee import Agent
-
 from melee.agent.keeping import recover
 from melee.journal import Journal, verify
 from melee.journal.events import is_next
 from melee.journal.sqlite import FILE, SQLite
 from tests.agent_lives import ACTIONS, Clock
-from tests.journals import SHARED_MEMORY, live
+from tests.journals import SHARED_MEMORY, keeper_of, live
 
 apsw = pytest.importorskip(
     "apsw", reason="the file system's shim is apsw's: melee-bandits[journal]"
@@ -80,7 +79,7 @@ class Life:
         store.execute("PRAGMA wal_autocheckpoint = 12")  # so that checkpoints happen all the time
         journal = Journal.of(store)
         append = store.append
-        self.states = {}  # fingerprints, by the number of the last event
+        self.states: dict[int, str] = {}  # fingerprints, by the number of the last event
 
         def noted(drafts):
             head = append(drafts)
@@ -96,7 +95,7 @@ class Life:
             self.agent, self.states[1] = agent, agent.fingerprint
             live(agent, 0, 60, seed=seed, clock=clock)
             self.checksums = {one.seq: one.checksum for one in store.rows(0)}
-            kept = agent._keeper.snapshot()
+            kept = keeper_of(agent).snapshot()
             journal.compact(keep_days=0)
             assert store.start().seq == kept
             live(agent, 60, 90, seed=seed, clock=clock)
@@ -109,7 +108,7 @@ class Life:
         """Files by name, and the number of the last event that was acknowledged."""
         cuts = sorted(rng.randrange(len(self.log)) for _ in range(n))
         synced: dict[str, bytearray] = {}
-        since: dict[str, list] = {}
+        since: dict[str, list[tuple[str, int, bytes]]] = {}
         acknowledged, position = 0, 0
         deleted: dict[str, bytearray] = {}  # what may be there again
         for cut in cuts:
@@ -145,8 +144,8 @@ class Life:
             for kind, number, data in since.get(name, []):
                 if kind == "truncate":
                     parts.append((kind, number, data))
-                for at in range(0, len(data), SECTOR):
-                    parts.append(("write", number + at, data[at : at + SECTOR]))
+                starts = range(0, len(data), SECTOR)
+                parts += [("write", number + at, data[at : at + SECTOR]) for at in starts]
             kept = [one for one in parts if rng.random() < share]
             if rng.random() < 0.7:
                 rng.shuffle(kept)

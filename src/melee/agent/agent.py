@@ -62,8 +62,11 @@ _PARAMETERS = (
     "max_pending",
     "max_features",
     "log",
+    "journal",
 )
-_PLAIN = tuple(name for name in _PARAMETERS if name not in ("actions", "explorer", "log"))
+_PLAIN = tuple(
+    name for name in _PARAMETERS if name not in ("actions", "explorer", "log", "journal")
+)
 """Parameters that are numbers, or pairs of them."""
 _NUMBERS = tuple(name for name in _PLAIN if name != "reward_range")
 _RECORD = ("action", "reward", "probability")
@@ -834,10 +837,10 @@ class Agent:
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters of an agent that has not decided or learned anything yet."""
-        if self._keeper is not None:
+        if self._keeper is not None or "journal" in params:
             raise InputError(
-                "the agent has a journal, which knows its parameters; make it again with others: "
-                "Agent(..., journal=...)"
+                "an agent has its journal from the start, and the journal knows its parameters; "
+                "make the agent again: Agent(..., journal=...)"
             )
         for name in params:
             if name not in _PARAMETERS:

@@ -5,6 +5,7 @@ one folder holds an advisory lock, which ends with its connection: when it dies,
 """
 
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -46,6 +47,8 @@ class Postgres(Store):
         self._writer: Any = None
         self._reader: Any = None
         self._reading = threading.Lock()
+        self._held: list[Any] = []  # what is closed at the end, whoever forgets to close it
+        self._finalizer = weakref.finalize(self, _close_all, self._held)
         self.where = _without_password(address)
         self.snapshots = Table(self)
         with self.guarded():
@@ -57,7 +60,9 @@ class Postgres(Store):
         self.check_format()
 
     def _connect(self) -> Any:
-        return self._library.connect(self._address, autocommit=True, connect_timeout=10)
+        made = self._library.connect(self._address, autocommit=True, connect_timeout=10)
+        self._held.append(made)
+        return made
 
     def _is_there(self) -> bool:
         return self.query("SELECT to_regclass('journal')") != [(None,)]
@@ -125,17 +130,16 @@ class Postgres(Store):
 
     def abandon(self) -> None:
         """Let go of what a fork has copied."""
-        _ABANDONED.extend([self._writer, self._reader])  # closing them would end the parent's
+        self._finalizer.detach()
+        _ABANDONED.extend(self._held)  # closing them would end the parent's
+        self._held.clear()
         self._writer = self._reader = None
         self._reading = threading.Lock()
 
     def close(self) -> None:
         """Close both connections."""
-        for connection in (self._reader, self._writer):
-            if connection is not None:
-                with suppress(self._library.Error):
-                    connection.close()
         self._reader = self._writer = None
+        _close_all(self._held)
 
 
 class Table(Snapshots):
@@ -184,6 +188,12 @@ class Table(Snapshots):
                 "DELETE FROM snapshots WHERE agent = %s AND seq = %s AND checksum = %s",
                 [snapshot.agent, *snapshot.head],
             )
+
+
+def _close_all(held: list[Any]) -> None:
+    while held:
+        with suppress(Exception):  # it may be lost already
+            held.pop().close()
 
 
 def _run(connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
