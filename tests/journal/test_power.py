@@ -15,6 +15,7 @@ import random
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,11 @@ apsw = pytest.importorskip(
 SECTOR = 512
 
 
-class Recording(apsw.VFS):
+FileSystem: Any = apsw.VFS
+File: Any = apsw.VFSFile
+
+
+class Recording(FileSystem):  # type: ignore[misc]
     """The usual file system, with a record of what changes in it."""
 
     def __init__(self, name):
@@ -49,7 +54,7 @@ class Recording(apsw.VFS):
         self.log.append(("delete", Path(name).name, int(sync_directory), b""))
 
 
-class RecordedFile(apsw.VFSFile):
+class RecordedFile(File):  # type: ignore[misc]
     def __init__(self, log, short, name, flags):
         self._log, self._short = log, short
         super().__init__("", name, flags)
