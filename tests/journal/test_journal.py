@@ -247,6 +247,38 @@ def test_a_disk_that_is_full_for_good_spares_what_is_on_it(place, monkeypatch):
     again.close()
 
 
+@needs_fork
+def test_a_file_that_may_not_grow_is_as_a_full_disk(place):
+    """The real error of a real write: SQLite's own, at whatever step it happens."""
+    import resource
+
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            agent = Agent(ACTIONS, "epsilon-greedy", journal=place)
+            _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, hard))
+            done, failed = 0, 0
+            for i in range(80):
+                try:
+                    agent.act({"age": i, "text": "x" * 200})
+                    done += 1
+                except DataError:
+                    failed += 1
+            resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+            agent.act({"age": 1})
+            kept = sum(one.kind == "decision" for one in reading(place).events())
+            fine = failed > 0 and done > 5 and kept == done + 1 == agent.n_pending_
+            fine = fine and straight(reading(place)).fingerprint == agent.fingerprint
+            code = 0 if fine else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    assert list(verify(reading(place))) == []
+
+
 def test_a_call_that_is_interrupted_leaves_nothing(place, monkeypatch):
     agent = Agent(ACTIONS, "linucb", journal=place)
     decision = agent.act({"age": 1})
