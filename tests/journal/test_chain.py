@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+import threading
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from melee import Agent, DataError
 from melee.journal import Head, Journal, events, verify
+from melee.journal.commits import Commits
 from melee.journal.sqlite import FILE
 from tests.agent_lives import ACTIONS
 from tests.journals import keeper_of, reading
@@ -178,3 +180,36 @@ def test_a_unit_is_there_as_a_whole_or_not_at_all(place):
     journal.wait(ticket)
     assert (ticket.seq, journal.head.seq) == (3, 3)
     journal.close()
+
+
+def test_many_may_wait_for_one_ticket_and_all_are_told():
+    """Owners and a snapshot wait for the same ticket, while others lead."""
+    writing, seq = threading.Lock(), [0]
+
+    def write(drafts):
+        assert writing.acquire(blocking=False), "two write at once"
+        threading.Event().wait(0.001)
+        seq[0] += len(drafts)
+        writing.release()
+        return Head(seq[0], b"")
+
+    commits = Commits(write)
+    draft = events.change(events.SETTINGS, 1.0, {})
+
+    def work():
+        for _ in range(60):
+            ticket = commits.add([("agent", draft)])
+            other = threading.Thread(target=commits.wait, args=(ticket,))
+            other.start()
+            commits.wait(ticket)
+            other.join(30)
+            assert not other.is_alive()
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(6)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(60)
+        assert not one.is_alive(), "a thread hangs"
+    assert seq[0] == 360
+    assert commits.n_syncs < 300
