@@ -50,7 +50,8 @@ def test_all_is_everything_but_peers():
 
 def test_what_is_developed_with_has_every_package():
     lines = (ROOT / "requirements" / "dev.in").read_text().splitlines()
-    named = {MODULES.get(one, one) for one in (line.partition("#")[0].strip() for line in lines)}
+    names = (re.split(r"[\s#\[]", line)[0] for line in lines)
+    named = {MODULES.get(one, one) for one in names}
     assert _packages("all") | _names(PROJECT["dependencies"]) <= named
 
 

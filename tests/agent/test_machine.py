@@ -46,9 +46,9 @@ class Life(RuleBasedStateMachine):
         self.clock = Clock()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr("melee.agent.agent.time", self.clock)
-        self.agent = Agent(
-            ACTIONS[:3],
-            self.spec,
+        self.agent = self.made(
+            actions=ACTIONS[:3],
+            explorer=self.spec,
             seed=seed,
             floor=FLOOR,
             timeout=TIMEOUT,
@@ -63,6 +63,13 @@ class Life(RuleBasedStateMachine):
         self.n_learned = 0
         self.n_made = 0
         self.total = dict.fromkeys(self.actions, 0.0)
+
+    def made(self, **options):
+        return Agent(**options)
+
+    def loaded(self):
+        """The agent as it is after it was kept and read again."""
+        return Agent.from_bytes(self.agent.to_bytes())
 
     def teardown(self):
         if hasattr(self, "patch"):
@@ -267,7 +274,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def save_and_load(self):
         before = self.agent.fingerprint
-        self.agent = Agent.from_bytes(self.agent.to_bytes())
+        self.agent = self.loaded()
         assert self.agent.fingerprint == before
 
     @invariant()

@@ -11,7 +11,7 @@ from typing import Any, Self, overload
 
 import numpy as np
 
-from melee.agent import storing
+from melee.agent import folding, storing
 from melee.agent.arguments import (
     check_alike,
     check_lengths,
@@ -25,6 +25,7 @@ from melee.agent.explaining import Question, answer, note, recall
 from melee.agent.explanation import Explanation
 from melee.agent.file import Arrays, under, unpack
 from melee.agent.ids import Ids, check_new, check_text, is_id, read_new
+from melee.agent.keeping import Keeper, explain_past, keep
 from melee.agent.knowledge import Encoded, Knowledge, Labels, Lesson
 from melee.agent.locks import guard_against_forks, new_lock
 from melee.agent.pending import Pending, Waiting, check_same
@@ -43,6 +44,7 @@ from melee.contexts import Context, read_context, read_contexts
 from melee.errors import DataError, InputError, MeleeWarning, shown, whole_number
 from melee.explorers import Explorer, parse
 from melee.history import Log, Round, check_stands_for, repetitions
+from melee.journal import Journal
 from melee.labels import Label, check_label, label_from_json, label_to_json
 from melee.rng import check_seed
 
@@ -60,9 +62,13 @@ _PARAMETERS = (
     "max_pending",
     "max_features",
     "log",
+    "journal",
 )
-_PLAIN = tuple(name for name in _PARAMETERS if name not in ("actions", "explorer", "log"))
+_PLAIN = tuple(
+    name for name in _PARAMETERS if name not in ("actions", "explorer", "log", "journal")
+)
 """Parameters that are numbers, or pairs of them."""
+_NUMBERS = tuple(name for name in _PLAIN if name != "reward_range")
 _RECORD = ("action", "reward", "probability")
 """What a full record has beside its context."""
 _new: Any = tuple.__new__
@@ -112,6 +118,10 @@ class Agent:
     log
         A file to which every round is appended as a line of JSON when its reward is known (see
         `melee.history.Log`).
+    journal
+        A directory, or the address of a PostgreSQL database, in which everything that the agent
+        does is on disk before it is answered (see `melee.journal.Journal`). If an agent is there
+        already, this one goes on as that one.
 
     Examples
     --------
@@ -137,6 +147,7 @@ class Agent:
         max_pending: int = 100_000,
         max_features: int = 200,
         log: str | os.PathLike[str] | None = None,
+        journal: str | os.PathLike[str] | Journal | None = None,
     ) -> None:
         self.actions = actions
         self.explorer = explorer
@@ -149,7 +160,10 @@ class Agent:
         self.max_pending = max_pending
         self.max_features = max_features
         self.log = log
+        self.journal = journal
         self._begin()
+        if journal is not None:
+            self._keep(journal)
 
     def _begin(self) -> None:
         """Check the parameters, and start from nothing."""
@@ -166,6 +180,23 @@ class Agent:
         )
         self._pending = Pending(self.max_pending)
         self._ids = Ids(self.seed)
+
+    def _keep(self, given: Any) -> None:
+        """Go on as the agent of a journal does, or begin a new one."""
+        for label in self._first_labels:
+            label_to_json(label)
+        journal = given if isinstance(given, Journal) else Journal(given)
+        try:
+            self._hold(keep(self, journal))
+        except BaseException:
+            if journal is not given:
+                journal.close()
+            raise
+
+    def _hold(self, keeper: Keeper | None) -> None:
+        """Have a journal kept, or none; what calls that change something hold follows from it."""
+        self._keeper = keeper
+        self._guard: Any = self._lock if keeper is None else keeper
 
     def _read_parameters(self) -> None:
         """Check what does not change, and derive from it."""
@@ -200,6 +231,7 @@ class Agent:
         self._policy = f"{self._chosen.short_spec}@{digest[:12]}"
         self._log = None if self.log is None else Log(read_path("log", self.log))
         self._lock = new_lock()
+        self._hold(None)
         guard_against_forks(self)
 
     # -- deciding ---------------------------------------------------------------------------
@@ -223,15 +255,18 @@ class Agent:
             A name for the decision that is not taken yet; by default one is made.
         """
         read = read_context(context)
-        with self._lock:
+        with self._guard:
             chosen = None if actions is None else self._find(actions)
             if id is not None:
                 check_new(id, self._pending)
+                if self._keeper is not None:
+                    self._keeper.check_new(id)
             self._knowledge.ready(read, chosen)
             now = time.time()
             if self.timeout is not None:
                 self._give_up(now)
-            name = self._ids.name(id, read, chosen, self._pending)
+            names = self._ids if self._keeper is None else self._keeper.ids
+            name = names.name(id, read, chosen, self._pending)
             draw = zlib.crc32(name.encode())
             labels, pmf, action, encoded = self._knowledge.decide(read, draw, chosen)
             decision = self._decided(read, name, labels, pmf, action, now, encoded)
@@ -258,9 +293,12 @@ class Agent:
             Names for the decisions.
         """
         read = read_contexts(contexts)
-        with self._lock:
+        with self._guard:
             chosen = None if actions is None else self._find(actions)
             given = [None] * len(read) if ids is None else read_new(ids, len(read), self._pending)
+            if ids is not None and self._keeper is not None:
+                for id in ids:
+                    self._keeper.check_new(id)
             check_alike(read)
             if len(read) > self.max_pending:
                 raise InputError(
@@ -273,8 +311,9 @@ class Agent:
                 return []
             self._knowledge.ready(read[0], chosen)
             rows = self._knowledge.encode_many(read)
+            made = self._ids if self._keeper is None else self._keeper.ids
             names = [
-                self._ids.name(id, one, chosen, self._pending)
+                made.name(id, one, chosen, self._pending)
                 for id, one in zip(given, read, strict=True)
             ]
             draws = np.array([zlib.crc32(name.encode()) for name in names], np.int64)
@@ -303,7 +342,8 @@ class Agent:
         ----------
         subject
             A decision that waits for its reward, or its id; or a context. What is predicted is what
-            the agent would predict now, even of an earlier decision.
+            the agent would predict now, even of an earlier decision. With a journal, also a
+            decision that waits no longer: then all is as the agent was when it made it.
         actions
             The actions that are open in a context; by default all are. Of a decision only where the
             agent has no log and the id alone is given.
@@ -318,6 +358,8 @@ class Agent:
         """
         context = None if isinstance(subject, str | Decision) else read_context(subject)
         labels = None if actions is None else tuple(read_labels(actions, 1))
+        if context is None and labels is None and (past := self._explain_past(subject)):
+            return past
         with self._lock:
             if context is None:
                 asked = recall(subject, labels, self._pending, self._knowledge.version)
@@ -325,6 +367,13 @@ class Agent:
                 asked = Question(context, labels)
             noted = note(asked, self._knowledge)
         return answer(noted, self._policy)
+
+    def _explain_past(self, subject: str | Decision) -> Explanation | None:
+        """Why a decision that waits no longer was made, if there is a journal that knows."""
+        id = subject.id if isinstance(subject, Decision) else subject
+        if self._keeper is None or id in self._pending.waiting:
+            return None
+        return explain_past(self._keeper.journal, id)
 
     def _decided(
         self,
@@ -348,6 +397,8 @@ class Agent:
         if self._log is not None:
             one = one._replace(actions=labels, probabilities=np.array(pmf))
         self._pending.waiting[id] = one
+        if self._keeper is not None:
+            self._keeper.decided(id, one, labels, pmf, action)
         return decision
 
     def _keep_room(self, now: float) -> None:
@@ -499,7 +550,7 @@ class Agent:
         times: Sequence[int] | None = None,
     ) -> int:
         """Learn full records, each once or so many times, but for those whose id is known."""
-        with self._lock:
+        with self._guard:
             for action in dict.fromkeys(one.action for one in lessons):
                 self._knowledge.number(action)
             check_alike([one.context for one in lessons])
@@ -517,12 +568,9 @@ class Agent:
             if write:
                 self._write(chosen, names)
             often = [1 if times is None else times[i] for i in fresh.values()]
-            pairs = zip(chosen, often, strict=True)
-            self._knowledge.learn([one for one, n in pairs for _ in range(n)])
-            for name, one in zip(names, chosen, strict=True):
-                if name is not None:
-                    self._ids.are_others = True
-                    self._pending.finish(name, one.reward)
+            if self._keeper is not None:
+                self._keeper.learned(chosen, names, often)
+            folding.learn(self, chosen, names, often)
             self._tell()
             return len(chosen)
 
@@ -530,7 +578,7 @@ class Agent:
         number = check_reward(reward, self._range)
         id = subject.id if isinstance(subject, Decision) else subject
         check_text(id)
-        with self._lock:
+        with self._guard:
             if self.timeout is not None:
                 self._give_up(time.time())
             one = self._pending.waiting.get(id)
@@ -541,6 +589,8 @@ class Agent:
             lesson = (one.context, one.action, number, one.probability)
             if self._log is not None:
                 self._write([Lesson(*lesson)], [id])
+            if self._keeper is not None:
+                self._keeper.rewarded({id: number})
             learned = self._knowledge.learn_one(*lesson, one.encoded)
             self._pending.finish(id, number)
             if self._knowledge.features.notice is not None:
@@ -550,7 +600,7 @@ class Agent:
     def _learn_decisions(self, subjects: list[Any], rewards: list[float]) -> int:
         check_lengths(subjects, rewards=rewards)
         new: dict[str, float] = {}
-        with self._lock:
+        with self._guard:
             self._give_up(time.time())
             for subject, reward in zip(subjects, rewards, strict=True):
                 id = subject.id if isinstance(subject, Decision) else subject
@@ -561,21 +611,12 @@ class Agent:
                     new[id] = reward
                     if isinstance(subject, Decision):
                         check_same(subject, self._pending.waiting[id])
-            learned = self._finish(new)
+            self._write_rewards(new)
+            if self._keeper is not None:
+                self._keeper.rewarded(new)
+            learned = folding.finish(self, new)
             self._tell()
             return learned
-
-    def _finish(self, rewards: dict[str, float]) -> int:
-        """Learn the rewards of waiting decisions."""
-        lessons = []
-        for id, reward in rewards.items():
-            one = self._pending.waiting[id]
-            lessons.append(Lesson(one.context, one.action, reward, one.probability))
-        self._write(lessons, list(rewards))
-        learned = self._knowledge.learn(lessons)
-        for id, reward in rewards.items():
-            self._pending.finish(id, reward)
-        return learned
 
     def give_up(self, now: float | None = None) -> int:
         """Give up decisions whose time is over (`timeout`); act and learn do so by themselves.
@@ -592,18 +633,27 @@ class Agent:
         """
         if now is not None:
             check_seconds("now", now)
-        with self._lock:
+        with self._guard:
             return self._give_up(time.time() if now is None else float(now))
 
     def _give_up(self, now: float) -> int:
         over = self._pending.overdue(now, self.timeout)
-        if over and self.default_reward is not None:
-            self._finish(dict.fromkeys(over, float(self.default_reward)))
-        else:
-            for id in over:
-                self._pending.finish(id, None)
-        self._pending.n_given_up += len(over)
+        if over:
+            if self.default_reward is not None:
+                self._write_rewards(dict.fromkeys(over, float(self.default_reward)))
+            if self._keeper is not None:
+                full = len(self._pending.waiting) > self.max_pending
+                self._keeper.gave_up(over, now, full=full)
+            folding.give_up(self, over)
         return len(over)
+
+    def _write_rewards(self, rewards: dict[str, float]) -> None:
+        """Append the rounds of waiting decisions to the log."""
+        if self._log is not None:
+            waiting = self._pending.waiting
+            some = [(waiting[id], reward) for id, reward in rewards.items()]
+            lessons = [Lesson(one.context, one.action, r, one.probability) for one, r in some]
+            self._write(lessons, list(rewards))
 
     def _write(self, lessons: Sequence[Lesson], ids: Sequence[str | None]) -> None:
         """Append rounds to the log, before they are learned: a failure leaves both as they were."""
@@ -643,13 +693,15 @@ class Agent:
     def add_actions(self, actions: Iterable[Hashable]) -> None:
         """Take in new actions; they are tried where they might be better than the known ones."""
         labels = self._read_labels(actions, 0)
-        with self._lock:
+        with self._guard:
             self._knowledge.add(labels)
+            if self._keeper is not None:
+                self._keeper.changed("added", labels)
 
     def _read_labels(self, actions: Any, least: int) -> list[Label]:
         """Labels of new actions, which a log has to be able to hold if there is one."""
         labels = read_labels(actions, least)
-        if self._log is not None:
+        if self._log is not None or self._keeper is not None:
             for label in labels:
                 label_to_json(label)
         return labels
@@ -657,8 +709,18 @@ class Agent:
     def remove_actions(self, actions: Iterable[Hashable]) -> None:
         """Let actions go, and what was learned about them; their late rewards teach nothing."""
         labels = read_labels(actions, 0)
-        with self._lock:
+        with self._guard:
             self._knowledge.remove(labels)
+            if self._keeper is not None:
+                self._keeper.changed("removed", labels)
+
+    def close(self) -> None:
+        """Let go of the journal, if there is one, with a snapshot of the agent as it is.
+
+        Nothing is lost without it; the next start is quicker. The agent does not change any more.
+        """
+        if self._keeper is not None:
+            self._keeper.close()
 
     # -- keeping ----------------------------------------------------------------------------
 
@@ -697,18 +759,22 @@ class Agent:
         """Everything that is to be saved, noted in a moment."""
         with self._lock:
             return storing.Noted(
-                {
-                    **{name: getattr(self, name) for name in _PLAIN},
-                    "actions": [label_to_json(label) for label in self._first_labels],
-                    "explorer": self._chosen.spec,
-                    "reward_range": None if self._range is None else list(self._range),
-                },
+                self._parameters(),
                 self.log is not None,
                 self._chosen.identity,
                 self._ids.to_json(),
                 self._knowledge.to_parts(),
                 self._pending.noted(),
             )
+
+    def _parameters(self) -> dict[str, Any]:
+        """The parameters as JSON has them, but for where to log."""
+        return {
+            **{name: storing.plain(getattr(self, name)) for name in _NUMBERS},
+            "actions": [label_to_json(label) for label in self._first_labels],
+            "explorer": self._chosen.spec,
+            "reward_range": None if self._range is None else list(self._range),
+        }
 
     @classmethod
     def _from_bytes(cls, content: bytes, where: str, log: Any) -> Self:
@@ -728,6 +794,7 @@ class Agent:
         agent.actions = [label_from_json(label) for label in given["actions"]]
         agent.explorer = parse(read_text(given["explorer"])).short_spec
         agent.log = log
+        agent.journal = None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MeleeWarning)  # they were given before
             agent._read_parameters()
@@ -770,6 +837,11 @@ class Agent:
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters of an agent that has not decided or learned anything yet."""
+        if self._keeper is not None or "journal" in params:
+            raise InputError(
+                "an agent has its journal from the start, and the journal knows its parameters; "
+                "make the agent again: Agent(..., journal=...)"
+            )
         for name in params:
             if name not in _PARAMETERS:
                 raise InputError(f"unknown parameter '{name}'; known: {', '.join(_PARAMETERS)}")

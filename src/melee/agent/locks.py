@@ -51,6 +51,9 @@ def _in_child() -> None:
     while _HELD:
         agent = _HELD.pop()
         agent._lock = new_lock()
+        agent._hold(agent._keeper)
+        if agent._keeper is not None:
+            agent._keeper.abandon()
         agent._ids.prefix = os.urandom(4).hex()
     _ONE_FORK.release()
 

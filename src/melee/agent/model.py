@@ -42,6 +42,8 @@ class Model:
         The range of rewards, if it is declared.
     """
 
+    _latest: tuple[Any, list[Floats]] = (None, [])  # of which state, and these arrays
+
     def __init__(
         self,
         explorer: Explorer,
@@ -117,7 +119,7 @@ class Model:
 
     def peek(self, rows: Floats, floor: float, pmfs: Floats, chosen: Ints | None) -> None:
         """Fill the probabilities of every row, and forget that anyone asked."""
-        noted = growth.latest(self.state)
+        noted = self.latest
         before = [array.copy() for array in noted]
         draws = np.zeros(len(rows), np.int64)
         if chosen is None:
@@ -126,6 +128,13 @@ class Model:
             self.act_among(rows, draws, floor, pmfs, draws.copy(), chosen)
         for array, content in zip(noted, before, strict=True):
             array[...] = content
+
+    @property
+    def latest(self) -> list[Floats]:
+        """Where the state notes something of its latest decision for the reward to come."""
+        if self._latest[0] is not self.state:
+            self._latest = self.state, growth.latest(self.state)
+        return self._latest[1]
 
     def close_some(self) -> None:
         """From now on not all actions are open in every round."""

@@ -34,7 +34,7 @@ def to_bytes(noted: Noted) -> bytes:
     knowledge, arrays = noted.knowledge
     waits, more, waiting, done = noted.pending.to_parts()
     about = {
-        "parameters": {name: _plain(value) for name, value in noted.parameters.items()},
+        "parameters": noted.parameters,
         "logged": noted.logged,
         "identity": noted.identity,
         "ids": noted.ids,
@@ -45,7 +45,7 @@ def to_bytes(noted: Noted) -> bytes:
     return pack(about, arrays, waiting=waiting, done=done)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A number of any type as JSON has it."""
     if value is None or type(value) in (int, float, str, list):
         return value

@@ -1,9 +1,9 @@
 """The command line: thin, quick to answer, and nobody ever sees a traceback.
 
 `main` is the guard. It imports nothing before it stands, so that an interruption while Python
-loads melee finds it, too. Its exit codes: 0 done, 1 `melee doctor` found errors, 2 something that
-the user can mend, 70 a defect of melee, 130 interrupted, 141 nobody read the output any more.
-MELEE_TRACEBACK=1 in the environment shows tracebacks all the same.
+loads melee finds it, too. Its exit codes: 0 done, 1 `melee doctor` or `melee journal` found errors,
+2 something that the user can mend, 70 a defect of melee, 130 interrupted, 141 nobody read the
+output any more. MELEE_TRACEBACK=1 in the environment shows tracebacks all the same.
 """
 
 import sys
@@ -26,6 +26,7 @@ def __getattr__(name: str) -> Any:
     from melee.cli import (  # noqa: F401 - they register commands
         benchmark,
         compiling,
+        journal,
         logs,
         playing,
         training,

@@ -1,0 +1,70 @@
+"""The rounds of a journal: what `log=` would have written, from the events alone."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from melee.agent.keeping import decision_of, newest
+from melee.history import Round
+from melee.journal import Journal, events
+from melee.labels import label_from_json
+
+
+def rounds(journal: Journal) -> Iterator[Round]:
+    """Every round whose reward is known, in the order in which it became known.
+
+    A decision that was given up has the default reward, where there was one. Of decisions from
+    before what retention has left, only what a snapshot has is known.
+    """
+    agent, _ = newest(journal, until=journal.start.seq)
+    default: Any = agent.default_reward
+    waiting = {
+        id: Round(one.context, one.action, 0.0, one.probability, id, one.time, None, None, None)
+        for id, one in agent._pending.waiting.items()
+    }
+    for event in journal.events():
+        if event.kind == events.DECISION:
+            waiting[str(event.id)] = _waiting(event, journal)
+        elif event.kind == events.REWARD:
+            yield _rewarded(waiting.pop(str(event.id)), event.content["reward"])
+        elif event.kind == events.RECORD:
+            waiting.pop(str(event.id), None)
+            yield _record(event)
+        elif event.kind == events.TIME_OUT:
+            for id in event.content["ids"]:
+                one = waiting.pop(id)
+                if default is not None:
+                    yield _rewarded(one, float(default))
+        elif event.kind in (events.CREATED, events.SETTINGS):
+            default = event.content["parameters"].get("default_reward", default)
+
+
+def _waiting(event: events.Event, journal: Journal) -> Round:
+    decision, decided = decision_of(event, journal)
+    return Round(
+        decided.context,
+        decision.action,
+        0.0,
+        decision.probability,
+        event.id,
+        event.time,
+        decision.pmf,
+        decided.policy,
+        str(decided.version),
+    )
+
+
+def _rewarded(one: Round, reward: float) -> Round:
+    return replace(one, reward=reward)
+
+
+def _record(event: events.Event) -> Round:
+    body = event.content
+    return Round(
+        events.context_from_json(body["context"]),
+        label_from_json(body["action"]),
+        body["reward"],
+        body["probability"],
+        event.id,
+        stands_for=float(body.get("times", 1)),
+    )

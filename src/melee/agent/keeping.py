@@ -1,0 +1,389 @@
+"""An agent that has a journal: what it does is on disk before it is answered.
+
+Everything that an agent does to itself is noted as an event, under its lock and in the order in
+which it happens; the lock is let go before anybody waits for the disk, so that many callers wait
+for one sync. If that fails, what is in memory is ahead of the disk: all who wait are told, and the
+next call folds the journal again before it does anything.
+"""
+
+import logging
+import os
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from melee.agent import storing
+from melee.agent.decision import Decision
+from melee.agent.explanation import Explanation
+from melee.agent.folding import CHANGEABLE, change_settings, fold, fold_decision
+from melee.agent.ids import Ids
+from melee.agent.knowledge import Labels, Lesson
+from melee.agent.pending import Waiting
+from melee.errors import DataError, InputError, MeleeError, MeleeWarning, shown
+from melee.journal import Event, Head, Journal, events
+from melee.journal.commits import Ticket
+from melee.labels import Label, label_from_json, label_to_json
+from melee.version import __version__
+
+if TYPE_CHECKING:
+    from melee.agent.agent import Agent
+
+FEW = 64
+"""Events that are folded without waiting for machine code."""
+REST = 20.0
+"""A snapshot that took a second is followed by so many without one."""
+_log = logging.getLogger("melee")
+
+
+class Keeper:
+    """Keeps an agent's journal; a block `with keeper:` is one call that changes the agent.
+
+    Parameters
+    ----------
+    agent, journal
+        The agent, which is as the journal says.
+    position
+        The last event that it has folded.
+    """
+
+    def __init__(self, agent: "Agent", journal: Journal, position: Head) -> None:
+        self.agent, self.journal = agent, journal
+        self.ids = Ids(agent.seed)
+        self.ids.prefix = unique_prefix()
+        self.ids.are_others = True
+        self._last = Ticket(seq=position.seq)
+        self._unit: list[events.Draft] = []
+        self._offer: tuple[Labels, events.Offer] | None = None
+        self._is_behind = False  # whether a call was interrupted while it changed the agent
+        self._since = 0  # events since the last snapshot
+        self._not_before = 0.0
+        self._snapshotting: threading.Thread | None = None
+        self._process: int | None = os.getpid()
+
+    # -- a call -----------------------------------------------------------------------------------
+
+    def __enter__(self) -> None:
+        self.agent._lock.acquire()
+        try:
+            self._check_open()
+            if self._is_behind or self.journal.has_failed:
+                self._fold_again()
+        except BaseException:
+            self.agent._lock.release()
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        unit, self._unit = self._unit, []
+        ticket = None
+        try:
+            if error is not None and not isinstance(error, MeleeError | MeleeWarning):
+                # Nobody knows how far it came: nothing of it is kept.
+                self._is_behind = self._is_behind or bool(unit) or not isinstance(error, Exception)
+            elif unit:
+                ticket = self._last = self.journal.append(unit)
+                self._since += len(unit)
+        finally:
+            self.agent._lock.release()
+        if ticket is not None and error is None:
+            self.journal.wait(ticket)
+            if self._since >= self.journal.snapshot_every:
+                self._snapshot_soon()
+
+    def _check_open(self) -> None:
+        if self._process is None:
+            raise InputError("the agent is closed; open its journal again: Agent(..., journal=...)")
+        if self._process != os.getpid():
+            raise InputError(
+                "this process was forked from the one that keeps the agent's journal, and only one "
+                "may write to it; make the agent after the fork, in one process"
+            )
+
+    def _fold_again(self) -> None:
+        """Have the agent be what the disk says."""
+        if self.journal.has_failed:
+            self.journal.start_over()
+        else:
+            self.journal.wait(self._last)  # what others have done before the interrupted call
+        agent, position = recover(self.journal, log=self.agent.log)
+        self.agent._knowledge, self.agent._pending = agent._knowledge, agent._pending
+        self.agent._ids = agent._ids
+        self._last = Ticket(seq=position.seq)
+        self._offer, self._is_behind = None, False
+
+    # -- what is noted ----------------------------------------------------------------------
+
+    def decided(self, id: str, one: Waiting, labels: Labels, pmf: list[float], action: int) -> None:
+        """A decision was made, by the model as it is."""
+        knowledge = self.agent._knowledge
+        some = labels is not knowledge.labels
+        offer = self._offer_of(labels, some=some)
+        left = tuple(float(array[0]) for array in knowledge.model.latest)
+        decided = events.Decided(
+            one.context, offer.name, pmf, action, one.version, self.agent._policy, some, left
+        )
+        self._unit.append(events.decision(id, one.time, decided, offer))
+        self.agent._ids.count += 1
+
+    def rewarded(self, rewards: dict[str, float]) -> None:
+        """Decisions that wait get their rewards."""
+        now = time.time()
+        self._unit += [events.reward(id, now, reward) for id, reward in rewards.items()]
+
+    def gave_up(self, ids: Sequence[str], now: float, *, full: bool) -> None:
+        """Decisions wait no longer."""
+        self._unit.append(events.time_out(now, ids, full=full))
+
+    def learned(
+        self, lessons: Sequence[Lesson], ids: Sequence[str | None], times: Sequence[int]
+    ) -> None:
+        """Full records are learned."""
+        now = time.time()
+        rounds = zip(ids, lessons, times, strict=True)
+        self._unit += [events.record(id, now, *one, n) for id, one, n in rounds]
+
+    def changed(self, what: str, labels: Sequence[Label]) -> None:
+        """Actions were `added` or `removed`."""
+        if labels:
+            body = {what: [label_to_json(label) for label in labels]}
+            self._unit.append(events.change(events.ACTIONS, time.time(), body))
+
+    def _offer_of(self, labels: Labels, *, some: bool) -> events.Offer:
+        if some:
+            return events.offer_of(labels)
+        if self._offer is None or self._offer[0] is not labels:
+            self._offer = labels, events.offer_of(labels)
+        return self._offer[1]
+
+    def check_new(self, id: str) -> None:
+        """Refuse the id of any decision in the journal, however long ago."""
+        if self.journal.find(id) is not None or self.journal.find(id, events.RECORD) is not None:
+            raise InputError(f"id {id!r} is taken by an earlier decision; expected a new one")
+
+    # -- snapshots --------------------------------------------------------------------------
+
+    def _snapshot_soon(self) -> None:
+        running = self._snapshotting
+        if monotonic() < self._not_before or (running is not None and running.is_alive()):
+            return
+        with self.agent._lock:
+            if self._since < self.journal.snapshot_every:
+                return
+            self._since = 0
+        self._snapshotting = threading.Thread(
+            target=self._snapshot_beside, name="melee snapshot", daemon=True
+        )
+        self._snapshotting.start()
+
+    def _snapshot_beside(self) -> None:
+        began = monotonic()
+        try:
+            self.snapshot()
+            self.journal.thin()
+            if self.journal.keep_days is not None or self.journal.keep_bytes is not None:
+                self.journal.compact()
+        except Exception as error:  # the journal is whole without it
+            _log.warning("%s: no snapshot was written (%s)", self.journal.where, error)
+        self._not_before = monotonic() + REST * (monotonic() - began)
+
+    def snapshot(self) -> int:
+        """Write a snapshot; the number of the last event in it. Others go on meanwhile."""
+        with self.agent._lock:
+            self._check_open()
+            if self._is_behind or self.journal.has_failed:
+                self._fold_again()
+            content, last = self.agent._noted(), self._last
+            self._since = 0
+        self.journal.wait(last)
+        if last.seq is None:
+            raise DataError(f"{self.journal.where}: the journal failed meanwhile; try again")
+        self.journal.write_snapshot(last.seq, storing.to_bytes(content))
+        return last.seq
+
+    def close(self) -> None:
+        """Write a snapshot, and let go of the journal."""
+        if self._process != os.getpid():
+            return
+        running = self._snapshotting
+        if running is not None:
+            running.join()
+        try:
+            if self._since:
+                self.snapshot()
+        finally:
+            with self.agent._lock:
+                self._process = None
+                self.journal.close()
+
+    def abandon(self) -> None:
+        """Let go of what a fork has copied."""
+        if self._process is not None:
+            self.journal.store.abandon()
+
+
+def unique_prefix() -> str:
+    """What ids begin with: no other process, and no other life of this one, has the same.
+
+    Seconds first, so that ids of about the same time are close to each other in an index.
+    """
+    return f"{int(time.time()):08x}{os.urandom(6).hex()}"
+
+
+# -- opening -----------------------------------------------------------------------------------
+
+
+def recover(journal: Journal, *, until: int | None = None, log: Any = None) -> tuple["Agent", Head]:
+    """The agent of a journal, and the last event in it: a snapshot, and all events after it.
+
+    Parameters
+    ----------
+    journal
+        It is only read.
+    until
+        The last event to fold; by default the last there is.
+    log
+        The agent's.
+    """
+    end = journal.head if until is None else Head(until)
+    agent, place = newest(journal, until=end.seq, log=log)
+    found = journal.events(after=place, until=end.seq)
+    if end.seq - place.seq > FEW:
+        for one in agent._programs:
+            one.wait()
+    last = fold(agent, found, journal.offer)
+    return agent, place if last is None else last.head
+
+
+def newest(journal: Journal, *, until: int, log: Any = None) -> tuple["Agent", Head]:
+    """The agent of the newest good snapshot, or a new one, and the event that it is of."""
+    from melee.agent.agent import Agent
+
+    for snapshot in journal.snapshots(until):
+        where = journal.store.snapshots.where(snapshot)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MeleeWarning)
+                return Agent.from_bytes(journal.read_snapshot(snapshot), log=log), snapshot.head
+        except DataError as error:
+            _log.warning("%s is left out: %s", where, error)
+    start = journal.start
+    if start.seq > 0:
+        raise DataError(
+            f"{journal.where}: events up to {start.seq} were dropped, and no good snapshot of "
+            f"{journal.name} is left; restore one from a copy"
+        )
+    return _created(journal, log), start
+
+
+def _created(journal: Journal, log: Any) -> "Agent":
+    """The new agent that the first event tells of."""
+    from melee.agent.agent import Agent
+
+    first = next(journal.events(), None)
+    if first is None or first.kind != events.CREATED:
+        raise DataError(
+            f"{journal.where}: no agent {journal.name!r} is in this journal; there are "
+            f"{', '.join(journal.store.agents()) or 'none'}"
+        )
+    try:
+        given = dict(first.content["parameters"])
+        given["actions"] = [label_from_json(label) for label in given["actions"]]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MeleeWarning)
+            return Agent(**given, log=log)
+    except (KeyError, TypeError, MeleeError) as error:
+        raise events.unreadable(first, error) from None
+
+
+def keep(agent: "Agent", journal: Journal) -> Keeper:
+    """Have a new agent be the one of the journal, or have a new journal begin with it."""
+    known = journal.store.latest_change(journal.name)
+    mine = agent._parameters()
+    if known is None and not journal.store.has(journal.name):
+        body = {"parameters": mine, **_about(agent)}
+        ticket = journal.append([events.change(events.CREATED, time.time(), body)])
+        journal.wait(ticket)
+        return Keeper(agent, journal, journal.head)
+    found, position = recover(journal, log=agent.log)
+    settings = _changed(journal, mine, found)
+    agent._knowledge, agent._pending, agent._ids = found._knowledge, found._pending, found._ids
+    agent._first_labels = found._first_labels
+    for name in CHANGEABLE:
+        setattr(agent, name, getattr(found, name))
+    keeper = Keeper(agent, journal, position)
+    keeper._since = position.seq - max((one.head.seq for one in journal.snapshots()), default=0)
+    _note_changes(keeper, settings, known)
+    return keeper
+
+
+def _note_changes(keeper: Keeper, settings: dict[str, Any], known: Event | None) -> None:
+    """Note what is otherwise than before: parameters, the explorer's code, melee's version."""
+    about = _about(keeper.agent)
+    before = {} if known is None else known.content
+    if settings or any(before.get(name) != value for name, value in about.items()):
+        body = {"parameters": settings, **about}
+        with keeper:
+            keeper._unit.append(events.change(events.SETTINGS, time.time(), body))
+            change_settings(keeper.agent, settings)
+
+
+def _about(agent: "Agent") -> dict[str, str]:
+    return {"policy": agent._policy, "melee": __version__}
+
+
+def _changed(journal: Journal, mine: dict[str, Any], found: "Agent") -> dict[str, Any]:
+    """The parameters that are to change; refuses those that cannot."""
+    theirs = found._parameters()
+    now = [label_to_json(label) for label in found.actions_]
+    if mine["actions"] not in (theirs["actions"], now):
+        raise InputError(
+            f"the actions are {shown(mine['actions'])}, and the agent in {journal.where} began "
+            f"with {shown(theirs['actions'])} and has {shown(now)} now; give either of these, then "
+            "use add_actions and remove_actions"
+        )
+    changed = {name: mine[name] for name in CHANGEABLE if mine[name] != theirs[name]}
+    for name, value in mine.items():
+        fixed = name not in (*CHANGEABLE, "actions")
+        less = name == "max_pending" and name in changed and value < theirs[name]
+        if (fixed or less) and value != theirs[name]:
+            raise InputError(
+                f"{name} is {shown(value)}, and the agent in {journal.where} has "
+                f"{shown(theirs[name])}, which cannot {'become less' if less else 'change'}; give "
+                "that, or another place for a new agent"
+            )
+    return changed
+
+
+def decision_of(event: Event, journal: Journal) -> tuple[Decision, events.Decided]:
+    """A past decision as `Agent.act` answered it, and as its event has it."""
+    offer = journal.offer(event.content["offer"])
+    decided = events.read_decision(event, len(offer.labels))
+    decision = Decision(
+        str(event.id),
+        offer.labels[decided.action],
+        decided.pmf[decided.action],
+        decided.policy,
+        decided.version,
+        offer.labels,
+        tuple(decided.pmf),
+    )
+    return decision, decided
+
+
+def explain_past(journal: Journal, id: str) -> Explanation | None:
+    """Why a decision was made, by the agent as it was then; None if it is not in the journal."""
+    event = journal.find(id)
+    if event is None:
+        return None
+    agent, _ = recover(journal, until=event.seq - 1)
+    decision, decided = decision_of(event, journal)
+    fold_decision(agent, event, decided, decision.actions)
+    return agent.explain(decision)

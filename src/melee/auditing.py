@@ -1,0 +1,127 @@
+"""Deriving past decisions again: whether a journal's agent, replayed, decides as it did."""
+
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from melee.agent import Agent
+from melee.agent.folding import fold, fold_decision, get_ready
+from melee.agent.keeping import FEW, decision_of, newest
+from melee.errors import shown
+from melee.journal import Event, Journal, events
+
+
+class Differs(NamedTuple):
+    """A decision that comes out otherwise: its event, its id, and what differs."""
+
+    seq: int
+    id: str
+    sentence: str
+
+
+class Audit(NamedTuple):
+    """What replaying has shown.
+
+    Attributes
+    ----------
+    n_decisions
+        How many decisions were derived again.
+    after, until
+        The event that replaying began after, and the last one.
+    first
+        The first decision that differs, None if none does; nothing after it was derived.
+    fingerprint
+        Of the agent at the end.
+    """
+
+    n_decisions: int
+    after: int
+    until: int
+    first: Differs | None
+    fingerprint: str
+
+
+def audit(
+    journal: Journal,
+    *,
+    after: int | None = None,
+    until: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Audit:
+    """Replay a journal and compare action, probabilities, policy and version of every decision.
+
+    Parameters
+    ----------
+    journal
+        It is only read, and every link of its chain is checked on the way.
+    after, until
+        The first event is that after the newest snapshot of no later than `after`; by default the
+        first that there is. The last is `until`; by default the last that there is.
+    progress
+        Is called with the number of each event.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     agent = Agent(["a", "b"], "linucb", journal=directory)
+    ...     for i in range(5):
+    ...         _ = agent.learn(agent.act({"hour": i}), reward=i % 2)
+    ...     agent.close()
+    ...     found = audit(Journal(directory, writing=False))
+    >>> found.n_decisions, found.first
+    (5, None)
+    """
+    start = journal.start.seq if after is None else max(after, journal.start.seq)
+    end = journal.head.seq if until is None else until
+    agent, place = newest(journal, until=start)
+    if end - place.seq > FEW:
+        for one in agent._programs:
+            one.wait()
+    n, first = 0, None
+    between: list[Event] = []
+    for event in journal.events(after=place, until=end):
+        if progress is not None:
+            progress(event.seq)
+        if event.kind != events.DECISION:
+            between.append(event)
+            continue
+        fold(agent, between, journal.offer)
+        between = []
+        n += 1
+        sentence = _derive(agent, event, journal)
+        if sentence is not None:
+            first = Differs(event.seq, str(event.id), sentence)
+            break
+    fold(agent, between, journal.offer)
+    return Audit(n, place.seq, end, first, agent.fingerprint)
+
+
+def _derive(agent: Agent, event: Event, journal: Journal) -> str | None:
+    """Make a decision again and fold it; what differs, if anything does."""
+    decision, decided = decision_of(event, journal)
+    knowledge = agent._knowledge
+    get_ready(agent, decided)
+    chosen = None
+    if decided.some:
+        gone = [label for label in decision.actions if label not in knowledge.index]
+        if gone:
+            return f"{shown(gone[0])} was offered, which is not among the actions"
+        numbers = [knowledge.index[label] for label in decision.actions]
+        chosen = np.array(numbers, np.int64)
+    draw = zlib.crc32(decision.id.encode())
+    labels, pmf, action, _ = knowledge.decide(decided.context, draw, chosen)
+    fold_decision(agent, event, decided, decision.actions)
+    pairs = {
+        "version": (decided.version, knowledge.version),
+        "policy": (decided.policy, agent.policy_),
+        "actions": (decision.actions, labels),
+        "probabilities": (decision.probabilities, tuple(pmf)),
+        "action": (decision.action, labels[action]),
+    }
+    for name, (then, now) in pairs.items():
+        if then != now:
+            return f"its {name} was {shown(then)}, and comes out as {shown(now)}"
+    return None

@@ -1,0 +1,261 @@
+"""Events: what an agent did, as a row of a table, and the chain of checksums over all of them.
+
+A row has a kind, the id of the decision that it is about, a time and a body, a JSON object:
+
+- `created`: the agent's parameters, what its explorer is, and melee's version;
+- `settings`: those of them that changed;
+- `actions`: labels that were added, or removed;
+- `decision`: the context, what was offered, the probability of each, which one was chosen, the
+  version of the model, the policy, and what the explorer noted for the reward to come;
+- `reward`: of a decision;
+- `record`: a whole round that was decided elsewhere;
+- `time-out`: the ids of decisions that were given up, late or for want of room.
+
+What was offered is named by the hash of its content, and kept in a table of its own: it hardly
+changes from one decision to the next. `{"actions": [label, ...]}` is one; further fields may
+describe them.
+
+Readers leave fields that they do not know alone, so bodies may get more of them.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from melee.contexts import Context, read_context
+from melee.errors import DataError, shown
+from melee.labels import Label, check_label, label_from_json, label_to_json
+
+CREATED, SETTINGS, ACTIONS = "created", "settings", "actions"
+DECISION, REWARD, RECORD, TIME_OUT = "decision", "reward", "record", "time-out"
+KINDS = (CREATED, SETTINGS, ACTIONS, DECISION, REWARD, RECORD, TIME_OUT)
+
+_SIZE = 16
+_JSON = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+
+
+class Head(NamedTuple):
+    """A place in the chain: the number of an event, and its checksum. 0 is before the first."""
+
+    seq: int = 0
+    checksum: bytes = b"\0" * _SIZE
+
+
+class Draft(NamedTuple):
+    """An event that has no place yet. `offer` is what it names, if it names anything."""
+
+    kind: str
+    id: str | None
+    time: float
+    body: str
+    offer: "Offer | None" = None
+
+
+class Event(NamedTuple):
+    """An event at its place."""
+
+    seq: int
+    agent: str
+    kind: str
+    id: str | None
+    time: float
+    body: str
+    checksum: bytes
+
+    @property
+    def head(self) -> Head:
+        """Its place in the chain."""
+        return Head(self.seq, self.checksum)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What its body holds."""
+        try:
+            content = json.loads(self.body)
+        except (ValueError, RecursionError):
+            content = None
+        if not isinstance(content, dict):
+            raise DataError(f"event {self.seq}: its body is {shown(self.body)}; expected JSON")
+        return content
+
+
+class Offer(NamedTuple):
+    """What could be chosen from: the labels, and the JSON that they are kept as, under its hash."""
+
+    name: str
+    labels: tuple[Label, ...]
+    body: str
+
+
+def link(before: Head, agent: str, draft: Draft) -> Event:
+    """The draft as the event that follows; its checksum covers the one before, and its number."""
+    kind, id, time, body, _ = draft
+    seq = before.seq + 1
+    digest = hashlib.blake2b(before.checksum, digest_size=_SIZE)
+    about = f"{seq}\0{agent}\0{kind}\0{'' if id is None else '=' + id}\0{float(time).hex()}\0"
+    digest.update(about.encode())
+    digest.update(body.encode())
+    return Event(seq, agent, kind, id, time, body, digest.digest())
+
+
+def is_next(before: Head, event: Event) -> bool:
+    """Whether an event is the one that was written after the one before."""
+    try:
+        made = link(before, event.agent, Draft(event.kind, event.id, event.time, event.body))
+    except (TypeError, ValueError, AttributeError):  # values that nobody writes
+        return False
+    return made == event
+
+
+def offer_of(labels: tuple[Label, ...]) -> Offer:
+    """Actions without features, as what can be chosen from.
+
+    >>> offer_of(("sports", ("banner", 3))).body
+    '{"actions":["sports",{"tuple":["banner",3]}]}'
+    """
+    body = _JSON.encode({"actions": [label_to_json(label) for label in labels]})
+    return Offer(name_of(body), labels, body)
+
+
+def name_of(body: str) -> str:
+    """What an offer is called."""
+    return hashlib.blake2b(body.encode(), digest_size=_SIZE).hexdigest()
+
+
+def read_offer(name: str, body: str) -> Offer:
+    """The offer that was written under this name."""
+    if name_of(body) != name:
+        raise DataError(f"what was offered as {shown(name)} has been changed; restore a copy")
+    labels = json.loads(body)["actions"]
+    return Offer(name, tuple(check_label(label_from_json(one)) for one in labels), body)
+
+
+# -- bodies --------------------------------------------------------------------------------------
+
+
+class Decided(NamedTuple):
+    """A decision as its event has it; `action` is its number in what was offered.
+
+    `some` says that the caller had named the actions, `noted` is what the explorer noted for the
+    reward.
+    """
+
+    context: Context
+    offer: str
+    pmf: Sequence[float]
+    action: int
+    version: int
+    policy: str
+    some: bool = False
+    noted: tuple[float, ...] = ()
+
+
+def decision(id: str, time: float, decided: Decided, offer: Offer) -> Draft:
+    """The event of a decision."""
+    context = decided.context
+    body: dict[str, Any] = {
+        "context": context if type(context) is dict else context.tolist(),  # type: ignore[union-attr]
+        "offer": decided.offer,
+        "action": decided.action,
+        "pmf": _short(decided.pmf),
+        "version": decided.version,
+        "policy": decided.policy,
+    }
+    if decided.some:
+        body["some"] = True
+    if decided.noted:
+        body["noted"] = decided.noted
+    return Draft(DECISION, id, time, _JSON.encode(body), offer)
+
+
+def read_decision(event: Event, n_offered: int | None = None) -> Decided:
+    """What a decision's event holds."""
+    body = event.content
+    try:
+        pmf = _long(body["pmf"], n_offered)
+        return Decided(
+            context_from_json(body["context"]),
+            body["offer"],
+            pmf,
+            body["action"],
+            body["version"],
+            body["policy"],
+            body.get("some", False),
+            tuple(body.get("noted", ())),
+        )
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise unreadable(event, error) from None
+
+
+def reward(id: str, time: float, value: float) -> Draft:
+    """The event of a decision's reward."""
+    return Draft(REWARD, id, time, _JSON.encode({"reward": value}))
+
+
+def record(
+    id: str | None, time: float, context: Context, label: Label, value: float, p: float, times: int
+) -> Draft:
+    """The event of a round that was decided elsewhere and is learned so many times."""
+    body = {
+        "context": context if isinstance(context, dict) else context.tolist(),
+        "action": label_to_json(label),
+        "reward": value,
+        "probability": p,
+    }
+    if times != 1:
+        body["times"] = times
+    return Draft(RECORD, id, time, _JSON.encode(body))
+
+
+def time_out(time: float, ids: Sequence[str], *, full: bool) -> Draft:
+    """The event of decisions that are given up; `full` where there was no room for them."""
+    body: dict[str, Any] = {"ids": list(ids)}
+    if full:
+        body["full"] = True
+    return Draft(TIME_OUT, None, time, _JSON.encode(body))
+
+
+def change(kind: str, time: float, body: dict[str, Any]) -> Draft:
+    """The event of a new agent, of other settings or of other actions."""
+    return Draft(kind, None, time, _JSON.encode(body))
+
+
+def context_from_json(given: Any) -> Context:
+    """A context as it was written: names and values, or numbers."""
+    if isinstance(given, dict):
+        return {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    return read_context(np.array(given, np.float64))
+
+
+def unreadable(event: Event, error: Exception) -> DataError:
+    """The error for an event whose body is not what its kind has."""
+    reason = f"{type(error).__name__}: {error}"
+    return DataError(
+        f"event {event.seq}, a {event.kind}, cannot be read ({reason}); it was written by a newer "
+        "melee, or changed: melee journal verify tells"
+    )
+
+
+def _short(pmf: Sequence[float]) -> Any:
+    """Probabilities; where most are alike, that one and the others by number."""
+    if len(pmf) <= 10:
+        return pmf
+    values = list(pmf)
+    each = min(values)  # what exploring leaves to all
+    but = [[i, p] for i, p in enumerate(values) if p != each]
+    return values if 2 * len(but) > len(values) else {"n": len(values), "each": each, "but": but}
+
+
+def _long(given: Any, n_offered: int | None) -> list[float]:
+    if isinstance(given, dict):
+        pmf = [given["each"]] * given["n"]
+        for i, p in given["but"]:
+            pmf[i] = p
+    else:
+        pmf = list(given)
+    if n_offered is not None and len(pmf) != n_offered:
+        raise ValueError(f"{len(pmf)} probabilities for {n_offered} actions")
+    return pmf

@@ -1,0 +1,213 @@
+"""The shared journal: the same tables in PostgreSQL, and snapshots in one more.
+
+Whoever writes locks the row of `journal`, so that all writers together make one chain. The agent's
+one folder holds an advisory lock, which ends with its connection: when it dies, another may go on.
+"""
+
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from melee.errors import DataError, InputError
+from melee.extras import needed
+from melee.journal.events import Head
+from melee.journal.snapshots import Snapshot, Snapshots
+from melee.journal.store import Store, translated
+
+PREFIXES = ("postgresql://", "postgres://")
+LEASE = 0x6D656C6565
+"""The number of the advisory lock."""
+_ABANDONED: list[Any] = []
+
+
+class Postgres(Store):
+    """A store in PostgreSQL, in the schema that the address leads to.
+
+    Parameters
+    ----------
+    address
+        As psycopg takes it: `postgresql://user@host/database`.
+    writing
+        Whether to write, with nobody else who folds.
+    shared
+        Whether others may write, too: a node that decides, and leaves folding to another.
+    """
+
+    mark = "%s"
+    lock_clause = " FOR UPDATE"
+
+    def __init__(self, address: str, *, writing: bool, shared: bool = False) -> None:
+        super().__init__()
+        with needed("a journal in PostgreSQL", "postgres"):
+            import psycopg
+        self._library = psycopg
+        self._address = address
+        self._writer: Any = None
+        self._reader: Any = None
+        self._reading = threading.Lock()
+        self._held: list[Any] = []  # what is closed at the end, whoever forgets to close it
+        self._finalizer = weakref.finalize(self, _close_all, self._held)
+        self.where = _without_password(address)
+        self.snapshots = Table(self)
+        with self.guarded():
+            if writing:
+                self._writer = self._connect()
+                self._begin(shared=shared)
+            elif not self._is_there():
+                raise DataError(f"{self.where}: no journal is there; check the address")
+        self.check_format()
+
+    def _connect(self) -> Any:
+        made = self._library.connect(self._address, autocommit=True, connect_timeout=10)
+        self._held.append(made)
+        return made
+
+    def _is_there(self) -> bool:
+        return self.query("SELECT to_regclass('journal')") != [(None,)]
+
+    def _begin(self, *, shared: bool) -> None:
+        # The lock outlives transactions, and keeps two that begin at once from making tables.
+        kind = "_shared" if shared else ""
+        ((held,),) = self.execute(f"SELECT pg_try_advisory_lock{kind}({LEASE})")
+        if not held:
+            self.close()
+            raise DataError(
+                f"{self.where}: another process writes to this journal, and only one may; end it, "
+                "or give another database"
+            )
+        self.execute("SET synchronous_commit = on")
+        if self._is_there():
+            return
+        self.make_tables("BIGINT", "DOUBLE PRECISION", "BYTEA")
+        self.execute(
+            "CREATE TABLE IF NOT EXISTS snapshots (agent TEXT NOT NULL, seq BIGINT NOT NULL, "
+            "checksum BYTEA NOT NULL, content BYTEA NOT NULL, PRIMARY KEY (agent, seq, checksum))"
+        )
+
+    def guarded(self) -> Any:
+        """A block in which errors of PostgreSQL become ours."""
+        return translated(self.where, self._library.Error, OSError)
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement on the connection that writes."""
+        if self._writer is None:
+            raise InputError(f"{self.where}: the journal was opened for reading only, or is closed")
+        return _run(self._writer, statement, values)
+
+    def execute_many(self, statement: str, values: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each of many."""
+        with self._writer.cursor() as cursor:
+            cursor.executemany(statement, values)
+
+    def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement that only reads."""
+        with self._reading:
+            if self._reader is None or self._reader.closed:
+                self._reader = self._connect()
+            return _run(self._reader, statement, values)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A block that is done as a whole or not at all, and synced when it ends."""
+        if self._writer is not None and self._writer.closed:
+            raise DataError(
+                f"{self.where}: the connection is lost, and with it the right to write; open the "
+                "journal again"
+            )
+        with self._writer.transaction():
+            yield
+
+    def size(self) -> int:
+        """Bytes that events take; what was dropped counts until PostgreSQL has cleared it away."""
+        with self.guarded():
+            ((used,),) = self.query("SELECT coalesce(sum(octet_length(body) + 150), 0) FROM events")
+        return int(used)
+
+    def shrink(self) -> None:
+        """PostgreSQL clears away by itself."""
+
+    def abandon(self) -> None:
+        """Let go of what a fork has copied."""
+        self._finalizer.detach()
+        _ABANDONED.extend(self._held)  # closing them would end the parent's
+        self._held.clear()
+        self._writer = self._reader = None
+        self._reading = threading.Lock()
+
+    def close(self) -> None:
+        """Close both connections."""
+        self._reader = self._writer = None
+        _close_all(self._held)
+
+
+class Table(Snapshots):
+    """Snapshots in a table, so that every machine has them."""
+
+    def __init__(self, store: Postgres) -> None:
+        self._store = store
+
+    def of(self, agent: str) -> list[Snapshot]:
+        """Those of an agent, newest first."""
+        with self._store.guarded():
+            rows = self._store.query(
+                "SELECT seq, checksum FROM snapshots WHERE agent = %s ORDER BY seq DESC", [agent]
+            )
+        return [Snapshot(agent, Head(seq, bytes(checksum))) for seq, checksum in rows]
+
+    def agents(self) -> set[str]:
+        """The names of agents that have any."""
+        with self._store.guarded():
+            return {str(one) for (one,) in self._store.query("SELECT agent FROM snapshots")}
+
+    def read(self, snapshot: Snapshot) -> bytes:
+        """The content of one."""
+        with self._store.guarded():
+            rows = self._store.query(
+                "SELECT content FROM snapshots WHERE agent = %s AND seq = %s AND checksum = %s",
+                [snapshot.agent, *snapshot.head],
+            )
+        if not rows:
+            raise DataError(f"{self.where(snapshot)}: it is missing")
+        return bytes(rows[0][0])
+
+    def write(self, snapshot: Snapshot, content: bytes) -> None:
+        """Keep one."""
+        with self._store.guarded():
+            # On the connection that reads: events must not wait for it.
+            self._store.query(
+                "INSERT INTO snapshots VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
+                [snapshot.agent, *snapshot.head, content],
+            )
+
+    def drop(self, snapshot: Snapshot) -> None:
+        """Let one go."""
+        with self._store.guarded():
+            self._store.query(
+                "DELETE FROM snapshots WHERE agent = %s AND seq = %s AND checksum = %s",
+                [snapshot.agent, *snapshot.head],
+            )
+
+
+def _close_all(held: list[Any]) -> None:
+    while held:
+        with suppress(Exception):  # it may be lost already
+            held.pop().close()
+
+
+def _run(connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, list(values) or None)
+        return list(cursor.fetchall()) if cursor.description is not None else []
+
+
+def _without_password(address: str) -> str:
+    """An address as messages show it.
+
+    >>> _without_password("postgresql://ann:secret@host/db")
+    'postgresql://ann@host/db'
+    """
+    scheme, _, rest = address.partition("://")
+    user, at, place = rest.rpartition("@")
+    return f"{scheme}://{user.partition(':')[0]}{at}{place.partition('?')[0]}"

@@ -1,0 +1,288 @@
+"""Tables of events, the same in every SQL database.
+
+    events     seq, agent, kind, id, time, body, checksum: the chain
+    offers     name, body: what decisions could choose from, under the hash of its content
+    journal    one row: the format, the last event, and the last one that retention has dropped
+
+A transaction appends to `events` and moves the row of `journal`, so that a chain whose end was cut
+off is noticed, and several writers take turns.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from melee.errors import DataError
+from melee.journal.events import Draft, Event, Head, Offer, link, read_offer
+from melee.journal.snapshots import Snapshots
+
+FORMAT = 1
+CHUNK = 2000
+"""Rows that are read, or dropped, at a time."""
+
+_CHANGES = "kind IN ('created', 'settings')"
+_COLUMNS = "seq, agent, kind, id, time, body, checksum"
+
+
+class Store(ABC):
+    """A place for events. One thread at a time may write; another connection reads.
+
+    Attributes
+    ----------
+    where
+        What it is called in messages.
+    snapshots
+        The files of agents beside it.
+    """
+
+    where: str
+    snapshots: Snapshots
+    mark = "?"
+    """What stands for a value in a statement."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()  # offers that are there
+        self._offers: dict[str, Offer] = {}
+
+    @abstractmethod
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement on the connection that writes; its rows."""
+
+    @abstractmethod
+    def execute_many(self, statement: str, values: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each of many."""
+
+    @abstractmethod
+    def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement that only reads, beside whoever writes."""
+
+    @abstractmethod
+    def transaction(self) -> Any:
+        """A block that is done as a whole or not at all, and is on disk when it ends."""
+
+    @abstractmethod
+    def size(self) -> int:
+        """Bytes that the events take."""
+
+    @abstractmethod
+    def shrink(self) -> None:
+        """Give room back that dropped events have taken."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Let go of what a fork has copied, without a trace in the parent's."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of everything."""
+
+    @abstractmethod
+    def guarded(self) -> Any:
+        """A block in which errors of the database become ours."""
+
+    # -- writing ----------------------------------------------------------------------------------
+
+    def append(self, drafts: Sequence[tuple[str, Draft]]) -> Head:
+        """Put events, each with its agent, at the end; they are on disk when this returns."""
+        with self.guarded():
+            new: dict[str, Offer] = {}
+            for _, draft in drafts:
+                if draft.offer is not None and draft.offer.name not in self._known:
+                    new[draft.offer.name] = draft.offer
+            with self.transaction():
+                head = self._head(self.execute, for_update=True)
+                rows = []
+                for agent, draft in drafts:
+                    event = link(head, agent, draft)
+                    rows.append(event)
+                    head = event.head
+                for one in new.values():
+                    self._insert_offer(one)
+                marks = ", ".join([self.mark] * 7)
+                self.execute_many(f"INSERT INTO events ({_COLUMNS}) VALUES ({marks})", rows)
+                self.execute(f"UPDATE journal SET head = {self.mark}, checksum = {self.mark}", head)
+            self._known.update(new)
+            return head
+
+    def _insert_offer(self, offer: Offer) -> None:
+        m = self.mark
+        if not self.execute(f"SELECT 1 FROM offers WHERE name = {m}", [offer.name]):
+            self.execute(f"INSERT INTO offers (name, body) VALUES ({m}, {m})", offer[::2])
+
+    def forget_known(self) -> None:
+        """Ask again what is there: a transaction may have failed."""
+        self._known.clear()
+
+    def drop_some(self, until: Head) -> int:
+        """Drop the oldest events, none after a place, and some only; how many were dropped."""
+        m = self.mark
+        with self.guarded(), self.transaction():
+            start = self._start(self.execute)
+            last = min(start.seq + CHUNK, until.seq)
+            if last <= start.seq:
+                return 0
+            row = self.execute(f"SELECT checksum FROM events WHERE seq = {m}", [last])
+            if not row:
+                raise DataError(f"{self.where}: event {last} is missing; nothing more is dropped")
+            self.execute(f"DELETE FROM events WHERE seq <= {m}", [last])
+            place = [last, bytes(row[0][0])]
+            self.execute(f"UPDATE journal SET start = {m}, start_checksum = {m}", place)
+        return last - start.seq
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def head(self) -> Head:
+        """The end of the chain."""
+        with self.guarded():
+            return self._head(self.query)
+
+    def start(self) -> Head:
+        """Where the chain begins: the last event that was dropped."""
+        with self.guarded():
+            return self._start(self.query)
+
+    def _head(
+        self, run: Callable[[str], list[tuple[Any, ...]]], *, for_update: bool = False
+    ) -> Head:
+        lock = self.lock_clause if for_update else ""
+        ((seq, checksum),) = run(f"SELECT head, checksum FROM journal{lock}")
+        return Head(seq, bytes(checksum))
+
+    def _start(self, run: Callable[[str], list[tuple[Any, ...]]]) -> Head:
+        ((seq, checksum),) = run("SELECT start, start_checksum FROM journal")
+        return Head(seq, bytes(checksum))
+
+    lock_clause = ""
+
+    def rows(self, after: int, until: int | None = None) -> Iterator[Event]:
+        """Events as they are, in order."""
+        m = self.mark
+        while True:
+            with self.guarded():
+                found = self.query(
+                    f"SELECT {_COLUMNS} FROM events WHERE seq > {m} ORDER BY seq LIMIT {CHUNK}",
+                    [after],
+                )
+            for row in found:
+                if until is not None and row[0] > until:
+                    return
+                yield _event(row)
+            if len(found) < CHUNK:
+                return
+            after = found[-1][0]
+
+    def find(self, agent: str, id: str, kind: str) -> Event | None:
+        """The event of a kind that is about this decision, the first of them."""
+        with self.guarded():
+            m = self.mark
+            found = self.query(
+                f"SELECT {_COLUMNS} FROM events WHERE id = {m} AND agent = {m} AND kind = {m} "
+                "ORDER BY seq LIMIT 1",
+                [id, agent, kind],
+            )
+        return _event(found[0]) if found else None
+
+    def checksum_at(self, seq: int) -> bytes | None:
+        """The checksum of an event, or of the start; None where there is none."""
+        start = self.start()
+        if seq == start.seq:
+            return start.checksum
+        with self.guarded():
+            row = self.query(f"SELECT checksum FROM events WHERE seq = {self.mark}", [seq])
+        return bytes(row[0][0]) if row else None
+
+    def seq_before(self, time: float) -> int:
+        """The last event before the first that is younger."""
+        with self.guarded():
+            found = self.query(
+                f"SELECT seq FROM events WHERE time > {self.mark} ORDER BY seq LIMIT 1", [time]
+            )
+        return int(found[0][0]) - 1 if found else self.head().seq
+
+    def latest_change(self, agent: str) -> Event | None:
+        """The last event that made the agent or changed its settings, if it is still there."""
+        with self.guarded():
+            found = self.query(
+                f"SELECT {_COLUMNS} FROM events WHERE agent = {self.mark} AND {_CHANGES} "
+                "ORDER BY seq DESC LIMIT 1",
+                [agent],
+            )
+        return _event(found[0]) if found else None
+
+    def has(self, agent: str) -> bool:
+        """Whether there are any events or snapshots of an agent."""
+        with self.guarded():
+            found = self.query(f"SELECT 1 FROM events WHERE agent = {self.mark} LIMIT 1", [agent])
+        return bool(found) or bool(self.snapshots.of(agent))
+
+    def agents(self) -> list[str]:
+        """The names of all agents with events or snapshots."""
+        with self.guarded():
+            found = {str(name) for (name,) in self.query("SELECT DISTINCT agent FROM events")}
+        return sorted(found | self.snapshots.agents())
+
+    def offer(self, name: str) -> Offer:
+        """What was offered under that name."""
+        if name not in self._offers:
+            with self.guarded():
+                row = self.query(f"SELECT body FROM offers WHERE name = {self.mark}", [name])
+            if not row:
+                raise DataError(f"{self.where}: what was offered as {name} is missing")
+            self._offers[name] = read_offer(name, row[0][0])
+        return self._offers[name]
+
+    # -- making -----------------------------------------------------------------------------------
+
+    def make_tables(self, integer: str, real: str, blob: str) -> None:
+        """Make the tables, unless they are there; refuse those of another format."""
+        with self.transaction():
+            self.execute(
+                "CREATE TABLE IF NOT EXISTS events (seq " + integer + " PRIMARY KEY, "
+                f"agent TEXT NOT NULL, kind TEXT NOT NULL, id TEXT, time {real} NOT NULL, "
+                f"body TEXT NOT NULL, checksum {blob} NOT NULL)"
+            )
+            self.execute(
+                "CREATE INDEX IF NOT EXISTS events_by_id ON events (id) WHERE id IS NOT NULL"
+            )
+            self.execute(
+                f"CREATE INDEX IF NOT EXISTS changes ON events (agent, seq) WHERE {_CHANGES}"
+            )
+            self.execute(
+                "CREATE TABLE IF NOT EXISTS offers (name TEXT PRIMARY KEY, body TEXT NOT NULL)"
+            )
+            self.execute(
+                f"CREATE TABLE IF NOT EXISTS journal (format {integer} PRIMARY KEY, "
+                f"head {integer} NOT NULL, checksum {blob} NOT NULL, "
+                f"start {integer} NOT NULL, start_checksum {blob} NOT NULL)"
+            )
+            if not self.execute("SELECT format FROM journal"):
+                marks = ", ".join([self.mark] * 5)
+                self.execute(f"INSERT INTO journal VALUES ({marks})", [FORMAT, *Head(), *Head()])
+
+    def check_format(self) -> None:
+        """Refuse tables of another format."""
+        with self.guarded():
+            found = self.query("SELECT format FROM journal")
+        if found != [(FORMAT,)]:
+            raise DataError(
+                f"{self.where}: a journal of format {found[0][0] if found else None}, and this "
+                f"melee reads {FORMAT}; install the version that wrote it, or a newer one"
+            )
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    seq, agent, kind, id, time, body, checksum = row
+    return Event(seq, agent, kind, id, time, body, bytes(checksum))
+
+
+@contextmanager
+def translated(where: str, *errors: type[BaseException]) -> Iterator[None]:
+    """Errors of a database as ours."""
+    try:
+        yield
+    except errors as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        full = "full" in said.lower() or "space" in said.lower()
+        advice = "make room on the disk" if full else "check the place and its disk"
+        raise DataError(f"{where}: the journal cannot be used ({said}); {advice}") from error

