@@ -330,8 +330,9 @@ def simulate(
     prepared = task if isinstance(task, Prepared) else prepare(task, seed=seed)
     if prepared.task.live:
         raise InputError(
-            f"task {prepared.task.name}: its actions come and go, or its rewards come late, and a "
-            "simulation plays every row with all actions and at once; use melee.rehearse"
+            f"task {prepared.task.name}: its actions come and go or have features, or its rewards "
+            "come late, and a simulation plays every row with all actions and at once; use "
+            "melee.rehearse"
         )
     order = prepared.order[:max_rounds]
     state = chosen.begin(problem_of(prepared, len(order)))

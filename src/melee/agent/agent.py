@@ -22,7 +22,15 @@ from melee.agent.arguments import (
 )
 from melee.agent.catalogue import Catalogue, Offered
 from melee.agent.decision import Decision, Ranking
-from melee.agent.explaining import Question, answer, note, recall
+from melee.agent.explaining import (
+    Question,
+    answer,
+    answer_offered,
+    note,
+    note_offered,
+    recall,
+    recall_offered,
+)
 from melee.agent.explanation import Explanation
 from melee.agent.file import Arrays, under, unpack
 from melee.agent.ids import Ids, check_new, check_text, is_id, read_new
@@ -40,7 +48,7 @@ from melee.checks import (
     unit_number,
 )
 from melee.compiled import Program
-from melee.contexts import Context, read_context, read_contexts
+from melee.contexts import Context, read_context, read_contexts, read_features
 from melee.errors import DataError, InputError, MeleeWarning, shown, whole_number
 from melee.explorers import Explorer, parse
 from melee.history import Log, Round, check_stands_for, repetitions
@@ -296,8 +304,7 @@ class Agent:
         self, context: Context, offered: Offered, id: str | None, known: Catalogue, now: float
     ) -> Decision:
         labels = offered.labels
-        content = np.array([zlib.crc32(repr(labels).encode("utf-8", "surrogatepass"))], np.int64)
-        name = self._ids.name(id, context, content, self._pending)
+        name = self._ids.name(id, context, offered.content, self._pending)
         pmf, action = known.choose(context, offered, zlib.crc32(name.encode()))
         decision = self._decided(context, name, labels, pmf, action, now)
         others = None if self._log is None else offered.features
@@ -435,7 +442,7 @@ class Agent:
             chosen = None if actions is None else self._find(actions)
             return self._knowledge.pmf(read, chosen)
 
-    def explain(self, subject: Any, /, *, actions: Iterable[Hashable] | None = None) -> Explanation:
+    def explain(self, subject: Any, /, *, actions: Any = None) -> Explanation:
         """Why a decision was made, or would be in a context; decides and changes nothing.
 
         For every open action: its probability, the reward that is predicted and how sure that is,
@@ -448,7 +455,8 @@ class Agent:
             the agent would predict now, even of an earlier decision.
         actions
             The actions that are open in a context; by default all are. Of a decision only where the
-            agent has no log and the id alone is given.
+            agent has no log and the id alone is given. Of an agent without actions of its own the
+            candidates, of a decision too unless there is a log.
 
         Examples
         --------
@@ -459,6 +467,8 @@ class Agent:
         [('sports', 0.5), ('politics', 0.5)]
         """
         context = None if isinstance(subject, str | Decision) else read_context(subject)
+        if isinstance(self._knowledge, Catalogue):
+            return self._explain_offered(subject, context, actions, self._knowledge)
         labels = None if actions is None else tuple(read_labels(actions, 1))
         with self._lock:
             if context is None:
@@ -467,6 +477,20 @@ class Agent:
                 asked = Question(context, labels)
             noted = note(asked, self._knowledge)
         return answer(noted, self._policy)
+
+    def _explain_offered(
+        self, subject: Any, context: Context | None, actions: Any, known: Catalogue
+    ) -> Explanation:
+        """The same among candidates."""
+        with self._lock:
+            if context is None:
+                given = None if actions is None else self._offered(actions, known)
+                asked, offered = recall_offered(subject, given, self._pending, known.version)
+            else:
+                offered = self._offered(actions, known)
+                asked = Question(context, offered.labels)
+            noted, rows = note_offered(asked, known, offered)
+        return answer_offered(noted, rows, self._policy)
 
     def _decided(
         self,
@@ -514,7 +538,14 @@ class Agent:
 
     @overload
     def learn(
-        self, subject: Any, /, action: Hashable, reward: float, probability: float
+        self,
+        subject: Any,
+        /,
+        action: Hashable,
+        reward: float,
+        probability: float,
+        *,
+        features: Any = None,
     ) -> bool: ...
 
     def learn(self, subject: Any, /, *values: Any, **named: Any) -> bool:
@@ -524,7 +555,8 @@ class Agent:
         again; another one for the same decision is refused.
 
         A decision that was not made here, or that is forgotten, is learned from its full record:
-        `learn(context, action, reward, probability)`.
+        `learn(context, action, reward, probability)`; of an agent without actions of its own with
+        the features of the action, `features={...}`.
 
         Returns
         -------
@@ -540,6 +572,8 @@ class Agent:
                     "record begins with its context"
                 )
             return self._learn_decision(subject, values[0] if values else named["reward"])
+        features = self._read_features([named.pop("features", None)])[0]
+        n_given = len(values) + len(named)
         record = {**dict(zip(_RECORD, values, strict=False)), **named}
         if n_given != len(_RECORD) or record.keys() != set(_RECORD):
             raise InputError(
@@ -548,10 +582,20 @@ class Agent:
             )
         action, reward, probability = (record[name] for name in _RECORD)
         context, label = read_context(subject), check_label(action)
-        lesson = Lesson(
-            context, label, check_reward(reward, self._range), check_probability(probability)
-        )
+        numbers = check_reward(reward, self._range), check_probability(probability)
+        lesson = Lesson(context, label, *numbers, features)
         return self._learn_lessons([lesson], [None], write=True) == 1
+
+    def _read_features(self, given: Sequence[Any]) -> list[Context | None]:
+        """The features of actions in full records."""
+        if not isinstance(self._knowledge, Catalogue):
+            if any(one is not None for one in given):
+                raise InputError(
+                    "features are given, and the actions of this agent have none; leave them out, "
+                    "or make an agent without actions, to which they come with the question"
+                )
+            return [None] * len(given)
+        return [read_features(one, "an action") for one in given]
 
     def learn_many(
         self,
@@ -561,6 +605,7 @@ class Agent:
         actions: Any = None,
         rewards: Any = None,
         probabilities: Any = None,
+        features: Any = None,
     ) -> int:
         """Learn many rounds: the same as one by one, faster. All are checked before any is learned.
 
@@ -572,6 +617,8 @@ class Agent:
             The rewards of decisions; or actions, rewards and probabilities, in this order.
         actions, rewards, probabilities
             The same by name, one of each per round.
+        features
+            Of the actions, in full records for an agent without actions of its own.
 
         Returns
         -------
@@ -586,7 +633,7 @@ class Agent:
         if rewards is None:
             raise InputError("there are no rewards; expected one for each decision or context")
         numbers = [check_reward(one, self._range) for one in read_list(rewards, "rewards")]
-        if actions is None and probabilities is None:
+        if actions is None and probabilities is None and features is None:
             return self._learn_decisions(read_list(subjects, "ids"), numbers)
         if actions is None or probabilities is None or len(values) > 3:
             raise InputError(
@@ -596,8 +643,12 @@ class Agent:
         contexts = read_contexts(subjects)
         labels = [check_label(one) for one in read_list(actions, "actions")]
         chances = [check_probability(one) for one in read_list(probabilities, "probabilities")]
-        check_lengths(contexts, actions=labels, rewards=numbers, probabilities=chances)
-        rounds = zip(contexts, labels, numbers, chances, strict=True)
+        known = [None] * len(labels) if features is None else read_list(features, "features")
+        check_lengths(
+            contexts, actions=labels, rewards=numbers, probabilities=chances, features=known
+        )
+        own = self._read_features(known)
+        rounds = zip(contexts, labels, numbers, chances, own, strict=True)
         lessons = [Lesson(*one) for one in rounds]
         return self._learn_lessons(lessons, [None] * len(lessons), write=True)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from melee.checks import check_probability, check_reward
-from melee.contexts import Context, read_context
+from melee.contexts import Context, read_context, read_features
 from melee.errors import InputError, shown
 from melee.history.pmf import Pmf, weighed
 from melee.labels import Label, check_label
@@ -162,14 +162,10 @@ def _features(given: Any) -> dict[Label, Context]:
         raise InputError(
             f"the features are {shown(given)}; expected a dict of actions and their features"
         )
-    read = {}
-    for label, one in given.items():
-        try:
-            read[check_label(label)] = read_context({} if one is None else one)
-        except InputError as error:
-            said = str(error).replace("the context", "its features", 1)
-            raise InputError(f"action {shown(label)}: {said}") from None
-    return read
+    return {
+        check_label(label): read_features(one, f"action {shown(label)}")
+        for label, one in given.items()
+    }
 
 
 def _plain(features: Mapping[Label, Context]) -> dict[Label, Any]:
