@@ -1,6 +1,7 @@
 """Agents without actions of their own: candidates come with the question."""
 
 import threading
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -149,17 +150,19 @@ def test_rows_that_are_kept_are_bounded(monkeypatch):
     agent = melee.Agent(explorer="linucb")
     for i in range(30):
         agent.act(READER, actions={f"a{i}-{j}": {"n": float(j)} for j in range(5)})
-    assert len(agent._knowledge._kept) <= 25
+    known: Any = agent._knowledge
+    assert len(known._kept) <= 25
 
 
 def test_a_log_carries_candidates_and_warms_another_agent(tmp_path):
     path = tmp_path / "log.jsonl"
     agent, articles = lived(120, log=path)
     history = History.read(path)
-    assert list(history[-1].features) == list(articles)
-    assert history[-1].features == {k: dict(v) for k, v in articles.items()}
+    last: Any = history[-1]
+    assert list(last.features) == list(articles)
+    assert last.features == {k: dict(v) for k, v in articles.items()}
     assert path.stat().st_size / len(history) < 700  # eight candidates would be as much alone
-    for name in ("again.jsonl", "again.parquet"):
+    for name in ("again.jsonl", "again.parquet", "again.dsjson"):
         history.write(tmp_path / name)
         assert list(History.read(tmp_path / name)) == list(history)
     warmed = melee.Agent(explorer="linucb")
@@ -196,7 +199,7 @@ def test_threads_share_an_agent():
     assert agent.n_learned_ == 160
 
 
-BAD = {
+BAD: dict[str, tuple[Any, str]] = {
     "no candidates": (None, "no candidates"),
     "an empty dict": ({}, "there are 0 candidates"),
     "a number": (3, "expected candidates as a dict"),
