@@ -9,8 +9,9 @@ in the environment of `make bench-peers`. DIR holds tables whose last column is 
   their first 50 shows, as a lead over uniform choice;
 - *speed*: act and learn from Python, with 10, 100 and 10,000 candidates of 5 features each.
 
-VowpalWabbit plays `--cb_explore_adf` with several settings, all joined by `-q`; the best of them on
-the mean counts. Resumable: a line for each result is appended to DIR2/candidates.jsonl.
+VowpalWabbit plays `--cb_explore_adf` with several settings, all joined by `-q`, and with two kinds
+of cost, -reward and 1 - reward, which differ in what it believes at first; the best of them on the
+mean counts. Resumable: a line for each result is appended to DIR2/candidates.jsonl.
 """
 
 import argparse
@@ -36,8 +37,10 @@ from melee.task import Task
 FIRST_SHOWS = 50
 ROUNDS = 2000
 JOINED = ["-q ca", "-q ca -q aa --cubic caa"]
+LOSS = "1 - reward"
 VW = [
-    f"{joined} {explores}"
+    f"{joined} {explores}{costs}"
+    for costs in ("", f", cost {LOSS}")
     for joined in JOINED
     for explores in (
         "--epsilon 0.05",
@@ -137,7 +140,8 @@ def vw(prepared: Prepared, setting: str) -> dict[str, float]:
     inputs = prepared.inputs(order)[:, :-1]
     texts = [_vw_candidate(task, a) for a in range(task.n_actions)]
     options = "--cb_explore_adf --cb_type mtr --quiet --random_seed 1"
-    workspace = Workspace(f"{options} {setting}")
+    asked, _, costs = setting.partition(", cost ")
+    workspace = Workspace(f"{options} {asked}")
     rng = np.random.default_rng(0)
     actions, rewards = np.empty(len(order), np.int64), np.empty(len(order))
     began = time.perf_counter()
@@ -153,7 +157,8 @@ def vw(prepared: Prepared, setting: str) -> dict[str, float]:
         chosen = int(rng.choice(len(there), p=pmf))
         actions[i] = there[chosen]
         rewards[i] = task.rewards[row, actions[i]]
-        lines[chosen] = f"0:{-rewards[i]:.6g}:{pmf[chosen]:.6g} {lines[chosen]}"
+        cost = 1.0 - rewards[i] if costs else -rewards[i]
+        lines[chosen] = f"0:{cost:.6g}:{pmf[chosen]:.6g} {lines[chosen]}"
         workspace.learn("\n".join([context, *lines]))
     seconds = time.perf_counter() - began
     workspace.finish()
