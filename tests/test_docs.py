@@ -241,3 +241,19 @@ def test_the_news_example_draws_its_figure(tmp_path):
     assert "best possible" in done.stdout
     assert figure.read_text().lstrip().startswith("<?xml")
     assert "<dc:date>" not in figure.read_text()
+
+
+def test_the_catalogue_example_draws_its_figure(tmp_path):
+    figure = tmp_path / "catalogue.svg"
+    done = subprocess.run(
+        [sys.executable, "examples/catalogue.py", "--max-rounds=60", f"--out={figure}"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "with features" in done.stdout
+    assert figure.read_text().lstrip().startswith("<?xml")
+    assert "<dc:date>" not in figure.read_text()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from melee.version import __version__
 
 if TYPE_CHECKING:
-    from melee.agent import Agent, Decision, Explanation, compile_now
+    from melee.agent import Agent, Decision, Explanation, Ranking, compile_now
     from melee.bandit import Bandit, Choice
     from melee.datasets import load_suite, read_table, rectangles
     from melee.errors import DataError, InputError, MeleeError, MeleeWarning
@@ -38,6 +38,7 @@ __all__ = [
     "MeleeError",
     "MeleeWarning",
     "Prepared",
+    "Ranking",
     "Round",
     "Run",
     "Task",
@@ -58,7 +59,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "melee.agent": ["Agent", "Decision", "Explanation", "compile_now"],
+    "melee.agent": ["Agent", "Decision", "Explanation", "Ranking", "compile_now"],
     "melee.datasets": ["load_suite", "read_table", "rectangles"],
     "melee.errors": ["DataError", "InputError", "MeleeError", "MeleeWarning"],
     "melee.evaluation": ["compare", "evaluate", "evaluate_live", "examine"],

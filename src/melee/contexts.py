@@ -116,6 +116,17 @@ def read_contexts(given: Any) -> Sequence[Context]:
     return read
 
 
+def read_features(given: Any, whose: str) -> Context:
+    """The features of an action, in the same forms; None is an action without any."""
+    try:
+        return read_context({} if given is None else given)
+    except InputError as error:
+        said = str(error).replace("the context holds", "they hold", 1)
+        said = said.replace("the context's", "their", 1).replace("the context", "they", 1)
+        said = said.replace("they is", "they are", 1).replace("they has", "they have", 1)
+        raise InputError(f"the features of {whose}: {said}") from None
+
+
 def _library(given: Any) -> str | None:
     """`pandas` or `polars`, if the object is theirs; neither is imported for the question."""
     name = type(given).__module__.partition(".")[0]

@@ -18,6 +18,7 @@ from melee.compiled import kernel, machine_code, prefetch_row
 from melee.distributions import mix_uniform, sample
 from melee.errors import InputError, whole_number
 from melee.explorers import Explorer, Problem, parse
+from melee.explorers.candidates import Pairs
 from melee.explorers.interface import distribution, learn, reveal
 from melee.preparation import Prepared, prepare
 from melee.rng import ACT, LEARN, check_seed, start_round, stream, uniform
@@ -97,7 +98,7 @@ def take(scaling: Scaling, raw: Floats, x: Floats) -> bool:
 
 
 @kernel
-def act(explorer: Any, x: Floats, t: int, draw: int, floor: float, rng: Words, pmf: Floats) -> int:
+def act(explorer: Any, x: Any, t: int, draw: int, floor: float, rng: Words, pmf: Floats) -> int:
     """Fill pmf and draw an action.
 
     `draw` says where in the stream the round's random numbers are, and `floor` how much
@@ -168,6 +169,20 @@ def act_rows(
         actions[i] = -1
         if take(scaling, raw[i], x):
             actions[i] = act(explorer, x, t, draws[i], floor, rng, pmfs[i])
+
+
+@kernel
+def act_pairs(
+    explorer: Any, offered: Pairs, t: int, draw: int, floor: float, rng: Words, pmf: Floats
+) -> int:
+    """Act on candidates; fills pmf (n,) and gives the number of the one drawn.
+
+    -1, with nothing filled, if a number of the context or of a candidate is not usable.
+    """
+    fine = usable(offered.context)
+    for a in range(pmf.shape[0]):
+        fine &= usable(offered.table[a])
+    return act(explorer, offered, t, draw, floor, rng, pmf) if fine else -1
 
 
 @kernel
@@ -315,8 +330,9 @@ def simulate(
     prepared = task if isinstance(task, Prepared) else prepare(task, seed=seed)
     if prepared.task.live:
         raise InputError(
-            f"task {prepared.task.name}: its actions come and go, or its rewards come late, and a "
-            "simulation plays every row with all actions and at once; use melee.rehearse"
+            f"task {prepared.task.name}: its actions come and go or have features, or its rewards "
+            "come late, and a simulation plays every row with all actions and at once; use "
+            "melee.rehearse"
         )
     order = prepared.order[:max_rounds]
     state = chosen.begin(problem_of(prepared, len(order)))

@@ -49,7 +49,7 @@ class Multitask(NamedTuple):
 
 @generic
 def fit(
-    optimizer: Any, x: Floats, first: int, n: int, action: int, reward: float, p: float, w: float
+    optimizer: Any, x: Any, first: int, n: int, action: int, reward: float, p: float, w: float
 ) -> None:
     """Absorb one round into rows first..first+n of the learner, counted w times."""
     raise TypeError("not a policy optimizer")

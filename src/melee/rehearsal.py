@@ -36,6 +36,7 @@ def rehearse(
     seed: int = 0,
     max_rounds: int | None = None,
     floor: float = 0.0,
+    features: bool = True,
 ) -> Run:
     """Play a task from start to end with an agent, one row of names and values after the other.
 
@@ -60,6 +61,9 @@ def rehearse(
     floor
         Uniform exploration on top of the explorer's own. An agent's default is 0.02; here it is 0,
         as `simulate` adds none.
+    features
+        Whether the agent is shown the features of actions, where the task has any: then actions
+        are candidates to it. An explorer that does not take candidates is not shown them.
 
     Examples
     --------
@@ -77,15 +81,17 @@ def rehearse(
     prepared = task if isinstance(task, Prepared) else prepare(task, seed=seed)
     order = prepared.order[:max_rounds].tolist()
     rows, rewards = prepared.task.named_rows(), prepared.task.rewards
+    shown = features and prepared.task.action_rows is not None and chosen.takes_candidates
     # Datasets share no luck, whatever the seed.
     own_seed = int(generator(seed, "rehearsal", prepared.task.number).integers(2**63))
     changes = _Changes(prepared.task.open, prepared.order, prepared.task.n_actions)
+    offers = _Offers(prepared.task)
     delays = None if prepared.task.delays is None else prepared.task.delays[order].tolist()
     longest = min(max(delays), len(order)) if delays else 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MeleeWarning)  # of the floor: no one evaluates this log
         agent = Agent(
-            changes.at_start,
+            None if shown else changes.at_start,
             chosen,
             seed=own_seed,
             floor=floor,
@@ -97,7 +103,8 @@ def rehearse(
     compile_now(agent)
     began, waited = time.perf_counter(), programs.seconds_waited()
     for i, row in enumerate(order):
-        decision = agent.act(rows[row], actions=changes.before(agent, i))
+        offered = offers.of(row) if shown else changes.before(agent, i)
+        decision = agent.act(rows[row], actions=offered)
         reward = rewards.item(row, decision.action)
         if delays is None:
             agent.learn(decision.id, reward)
@@ -109,6 +116,22 @@ def rehearse(
     seconds = time.perf_counter() - began - (programs.seconds_waited() - waited)
     diagnostics = {name: value for name, value in agent.diagnostics().items() if name in said}
     return Run(chosen, prepared, seed, actions, earned, probabilities, seconds, diagnostics)
+
+
+class _Offers:
+    """The candidates of every row, with their features."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        own = task.action_rows
+        self.kept = [] if own is None or len(own) != task.n_actions else list(own)
+
+    def of(self, row: int) -> dict[int, dict[str, float | str | None]]:
+        can = self.task.open
+        there = range(self.task.n_actions) if can is None else np.flatnonzero(can[row]).tolist()
+        if self.kept:
+            return {a: self.kept[a] for a in there}
+        return {a: self.task.features_of(row, a) for a in there}
 
 
 class _Changes:

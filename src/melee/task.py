@@ -58,6 +58,10 @@ class Task:
     delays
         How many rounds after its own the reward of a row is known, shape (rows,); None where it is
         known at once. Tasks with `open` or `delays` are played by `rehearse`.
+    action_rows
+        The features of actions, as names and values: a row for each action, or a row for each row
+        and action, those of the first row first. Such tasks are played by `rehearse`, whose agent
+        meets the actions as candidates.
 
     Examples
     --------
@@ -79,6 +83,7 @@ class Task:
     ordered: bool = False
     open: npt.NDArray[np.bool_] | None = None
     delays: Ints | None = None
+    action_rows: Rows | None = None
 
     def __init__(
         self,
@@ -96,6 +101,7 @@ class Task:
         ordered: bool = False,
         open: npt.ArrayLike | None = None,
         delays: npt.ArrayLike | None = None,
+        action_rows: Rows | None = None,
     ) -> None:
         x = _matrix(name, "contexts", contexts)
         r = _matrix(name, "rewards", rewards)
@@ -124,6 +130,11 @@ class Task:
             raise InputError(
                 f"task {name}: there are {len(rows)} rows for {x.shape[0]} contexts; give one each"
             )
+        if action_rows is not None and len(action_rows) not in (r.shape[1], r.size):
+            raise InputError(
+                f"task {name}: action_rows has {len(action_rows)} rows; expected one for each of "
+                f"the {r.shape[1]} actions, or {r.size}, one for each row and action"
+            )
         columns = tuple(feature_names) or tuple(f"x{i}" for i in range(x.shape[1]))
         actions = tuple(action_names) or tuple(str(a) for a in range(r.shape[1]))
         for what, names, n in [
@@ -136,7 +147,7 @@ class Task:
             if array is not None:
                 array.flags.writeable = False
         described = (columns, actions, provenance, tuple(notes), rows, reward_range)
-        values = (name, x, r, *described, means, bool(ordered), can, late)
+        values = (name, x, r, *described, means, bool(ordered), can, late, action_rows)
         for attribute, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, attribute, value)
 
@@ -183,8 +194,18 @@ class Task:
 
     @property
     def live(self) -> bool:
-        """Whether only an agent can play it: actions come and go, or rewards come late."""
-        return self.open is not None or self.delays is not None
+        """Whether only an agent can play it.
+
+        Its actions come and go or have features, or its rewards come late.
+        """
+        return any(one is not None for one in (self.open, self.delays, self.action_rows))
+
+    def features_of(self, row: int, action: int) -> dict[str, float | str | None]:
+        """The features of an action in a row; none where there are none."""
+        if self.action_rows is None:
+            return {}
+        each = len(self.action_rows) != self.n_actions
+        return self.action_rows[row * self.n_actions + action if each else action]
 
     @cached_property
     def content_hash(self) -> str:
@@ -203,6 +224,8 @@ class Task:
                 digest.update(np.ascontiguousarray(given, dtype=kind).data)
         if self.ordered:
             digest.update(b"ordered")
+        if self.action_rows is not None:
+            digest.update(self.action_rows.content_hash.encode())
         return digest.hexdigest()
 
     def named_rows(self) -> Rows:

@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from melee import distributions
 from melee.compiled import kernels
-from melee.explorers import Problem, cover, hidden, rescaled, thompson
+from melee.explorers import Problem, candidates, cover, hidden, rescaled, thompson
 from melee.explorers.cover import Cover
 from melee.learners import interface, linear
 from melee.learners.adaptive import AdaptiveDiagonalLearner, AdaptiveLearner
@@ -116,6 +116,20 @@ def test_scaling_and_hidden_units(n):
     same(hidden.widen, hidden.Units.draw(n, 9), x, np.zeros(n + 10))
 
 
+@pytest.mark.parametrize("n", [2, 3, 9, 40])
+def test_pairs_and_records(n):
+    sides = [-(i % 2) * (i // 2 + 1) if i % 2 else i // 2 for i in range(n)]
+    units = candidates.Units.draw(sides, [i % 3 == 0 for i in range(n)], 30)
+    state = candidates.Paired.around(0.0, units, n)
+    x, wide = np.append(random(n).clip(-5, 5), 1.0), np.zeros(n + 31)
+    same(candidates.join, units, x, wide)
+    candidates.join(units, x, state.plain)
+    for record in (-1, 3, 3):
+        same(candidates.note, state, record, 0.7)
+        same(candidates.centre, state, record, wide, np.zeros(4))
+        candidates.note(state, record, 0.7)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 16, 40])
 def test_standardizing(n):
     rows = random(40, 6)
@@ -144,5 +158,5 @@ def test_every_other_form_is_tested_here():
         if called is not form and called not in kernels.IMPLEMENTATIONS
     }
     sums = {"dot", "dot_row", "dot_rows", "quadratic_form", "largest", "disagree"}
-    sums |= {"add_to_row", "ridge_gain", "sgd_correct", "sgd_correct_all"}
+    sums |= {"add_to_row", "ridge_gain", "sgd_step", "sgd_correct_all", "join", "centre", "note"}
     assert others == sums | {"scale_row", "widen", "standardize", "usable", "sort", "copy_bytes"}

@@ -179,6 +179,35 @@ def test_vowpal_wabbit_sees_our_actions_labels_and_features():
     vw.finish()
 
 
+FEATURES: dict[str, Named] = {
+    "a": {"topic": "film", "price": 2.5},
+    "b": {"topic": "sport", "price": -1.0},
+}
+
+
+def test_features_of_actions_are_written_beside_their_labels():
+    one = Round({"age": 1.0}, "a", 1.0, 0.5, pmf={"a": 0.5, "b": 0.5}, features=FEATURES)
+    decision = json.loads(line_of(one, ["a", "b"]))
+    assert decision["c"]["_multi"] == [
+        {"action": {"label": label}, "features": FEATURES[label]} for label in "ab"
+    ]
+    assert "_melee" not in decision  # the line says all
+
+
+def test_vowpal_wabbit_sees_the_features_of_actions():
+    vowpalwabbit = pytest.importorskip("vowpalwabbit")
+    vw = vowpalwabbit.Workspace("--cb_explore_adf --dsjson --quiet --noconstant")
+    price = vw.hash_feature("price", vw.hash_space("features"))
+    one = Round({"age": 1.0}, "a", 1.0, 0.5, pmf={"a": 0.5, "b": 0.5}, features=FEATURES)
+    examples = vw.parse(line_of(one, ["a", "b"]).decode())
+    for example, label in zip(examples[1:], "ab", strict=True):
+        seen = dict(example.iter_features())
+        assert seen[price] == FEATURES[label]["price"]
+        assert len(seen) == 3  # the label, the topic and the price
+    vw.finish_example(examples)
+    vw.finish()
+
+
 @pytest.mark.parametrize("name", ["", "_text", "_tag", "_label", "_multi", "_slots", "_inc", "\0"])
 def test_no_name_misleads_vowpal_wabbit(name):
     vowpalwabbit = pytest.importorskip("vowpalwabbit")
@@ -215,6 +244,11 @@ def test_a_decision_of_others_is_read(tmp_path):
         time=1612456289.246,
         pmf=pmf,
         version="ff0744c1/baa5b5e1",
+        features={
+            1: {"TAction.topic": "SkiConditions-VT"},
+            2: {"TAction.topic": "HerbGarden"},
+            3: {"TAction.topic": "BeyBlades"},
+        },
     )
 
 

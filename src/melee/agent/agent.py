@@ -20,8 +20,17 @@ from melee.agent.arguments import (
     read_list,
     read_path,
 )
-from melee.agent.decision import Decision
-from melee.agent.explaining import Question, answer, note, recall
+from melee.agent.catalogue import Catalogue, Offered
+from melee.agent.decision import Decision, Ranking
+from melee.agent.explaining import (
+    Question,
+    answer,
+    answer_offered,
+    note,
+    note_offered,
+    recall,
+    recall_offered,
+)
 from melee.agent.explanation import Explanation
 from melee.agent.file import Arrays, under, unpack
 from melee.agent.ids import Ids, check_new, check_text, is_id, read_new
@@ -40,7 +49,7 @@ from melee.checks import (
     unit_number,
 )
 from melee.compiled import Program
-from melee.contexts import Context, read_context, read_contexts
+from melee.contexts import Context, read_context, read_contexts, read_features
 from melee.errors import DataError, InputError, MeleeWarning, shown, whole_number
 from melee.explorers import Explorer, parse
 from melee.history import Log, Round, check_stands_for, repetitions
@@ -88,7 +97,8 @@ class Agent:
     ----------
     actions
         The labels of the actions, any hashable values. They may change: `add_actions`,
-        `remove_actions`, and `act(context, actions=[...])` for one decision.
+        `remove_actions`, and `act(context, actions=[...])` for one decision. Left out, actions are
+        candidates that come with each question and have features of their own.
     explorer
         How to explore: an explorer or its SPEC text. The default, `melee`, learned it beforehand
         and needs no tuning.
@@ -131,11 +141,19 @@ class Agent:
     (True, True)
     >>> agent.learn(decision.id, reward=1.0)
     True
+
+    Actions that have features, such as articles, come with the question:
+
+    >>> agent = Agent()
+    >>> decision = agent.act({"age": 31}, actions={
+    ...     "a17": {"topic": "sport", "hours old": 3}, "a18": {"topic": "film", "hours old": 40}})
+    >>> agent.learn(decision.id, reward=1.0)
+    True
     """
 
     def __init__(
         self,
-        actions: Sequence[Hashable],
+        actions: Sequence[Hashable] | None = None,
         explorer: str | Explorer = "melee",
         *,
         seed: int = 0,
@@ -168,21 +186,23 @@ class Agent:
     def _begin(self) -> None:
         """Check the parameters, and start from nothing."""
         self._read_parameters()
-        self._first_labels = tuple(self._read_labels(self.actions, 1))
-        self._knowledge = Knowledge(
-            self._first_labels,
-            self._inside,
-            self._floor,
-            self.seed,
-            self.half_life,
-            self.max_features,
-            self._range,
-        )
+        own = (self._inside, self._floor, self.seed, self.half_life, self.max_features, self._range)
+        self._first_labels: Labels | None = None
+        if self.actions is None:
+            self._knowledge: Knowledge = Catalogue(*own)
+        else:
+            self._first_labels = tuple(self._read_labels(self.actions, 1))
+            self._knowledge = Knowledge(self._first_labels, *own)
         self._pending = Pending(self.max_pending)
         self._ids = Ids(self.seed)
 
     def _keep(self, given: Any) -> None:
         """Go on as the agent of a journal does, or begin a new one."""
+        if self._first_labels is None:
+            raise InputError(
+                "journal is given, and no actions: an agent whose candidates come with the question "
+                "keeps no journal; give the actions, or leave journal out and use log"
+            )
         for label in self._first_labels:
             label_to_json(label)
         journal = given if isinstance(given, Journal) else Journal(given)
@@ -236,13 +256,24 @@ class Agent:
 
     # -- deciding ---------------------------------------------------------------------------
 
+    @overload
+    def act(
+        self, context: Any, *, actions: Any = None, id: str | None = None, top: None = None
+    ) -> Decision: ...
+
+    @overload
+    def act(
+        self, context: Any, *, actions: Any = None, id: str | None = None, top: int
+    ) -> Ranking: ...
+
     def act(
         self,
         context: Any,
         *,
-        actions: Iterable[Hashable] | None = None,
+        actions: Any = None,
         id: str | None = None,
-    ) -> Decision:
+        top: int | None = None,
+    ) -> Decision | Ranking:
         """Choose an action for a context.
 
         Parameters
@@ -250,10 +281,20 @@ class Agent:
         context
             A dict, a row of a table, or numbers.
         actions
-            The actions that are open this time; by default all are.
+            The actions that are open this time; by default all are. Of an agent without actions of
+            its own they are candidates: a dict of labels and their features, or a table whose
+            index, or column `id`, has the labels. Features are as contexts are; what a candidate
+            does not have is missing.
         id
             A name for the decision that is not taken yet; by default one is made.
+        top
+            Choose so many, best first: a `Ranking`, whose places are decisions with rewards of
+            their own.
         """
+        if top is not None:
+            return self._rank(context, actions, id, top)
+        if isinstance(self._knowledge, Catalogue):
+            return self._choose(context, actions, id, self._knowledge)
         read = read_context(context)
         with self._guard:
             chosen = None if actions is None else self._find(actions)
@@ -274,11 +315,84 @@ class Agent:
                 self._keep_room(now)
             return decision
 
+    def _choose(self, context: Any, actions: Any, id: str | None, known: Catalogue) -> Decision:
+        """Choose one of the candidates that come with the question."""
+        read = read_context(context)
+        with self._lock:
+            offered = self._offered(actions, known)
+            if id is not None:
+                check_new(id, self._pending)
+            known.ready_for(read, offered)
+            now = time.time()
+            self._give_up(now)
+            return self._decide_among(read, offered, id, known, now)
+
+    def _offered(self, actions: Any, known: Catalogue) -> Offered:
+        """The candidates of a question, which a log has to be able to hold if there is one."""
+        if actions is None:
+            raise InputError(
+                "there are no candidates; this agent has no actions of its own: give them with the "
+                "question, act(context, actions={label: features, ...})"
+            )
+        offered = known.read(actions)
+        if self._log is not None:
+            for label in offered.labels:
+                label_to_json(label)
+        return offered
+
+    def _decide_among(
+        self, context: Context, offered: Offered, id: str | None, known: Catalogue, now: float
+    ) -> Decision:
+        labels = offered.labels
+        name = self._ids.name(id, context, offered.content, self._pending)
+        pmf, action = known.choose(context, offered, zlib.crc32(name.encode()))
+        decision = self._decided(context, name, labels, pmf, action, now)
+        others = None if self._log is None else offered.features
+        self._pending.waiting[name] = self._pending.waiting[name]._replace(
+            features=offered.features[action], others=others
+        )
+        if len(self._pending.waiting) > self.max_pending:
+            self._keep_room(now)
+        return decision
+
+    def _rank(self, context: Any, actions: Any, id: str | None, top: int) -> Ranking:
+        """Choose several, each among what is left."""
+        top = whole_number("top", top, 1)
+        with self._lock:
+            known = self._knowledge
+            if isinstance(known, Catalogue):
+                offered = self._offered(actions, known)
+                left = dict(zip(offered.labels, offered.features, strict=True))
+            else:
+                left = dict.fromkeys(known.labels if actions is None else read_labels(actions, 1))
+                for label in left:
+                    known.number(label)
+            if top > len(left):
+                raise InputError(
+                    f"top is {top} and there are {len(left)} actions to choose from; expected at "
+                    "most as many"
+                )
+            if top > self.max_pending:
+                raise InputError(f"top is {top}, and only {self.max_pending} decisions may wait")
+            read = read_context(context)
+            if id is None:
+                made = self._ids if self._keeper is None else self._keeper.ids
+                id = made.name(None, read, None, self._pending)
+            names = [f"{id}/{place + 1}" for place in range(top)]
+            for name in names:
+                check_new(name, self._pending)
+            places = []
+            for name in names:
+                given: Any = left if isinstance(known, Catalogue) else list(left)
+                places.append(self.act(read, actions=given, id=name))
+                del left[places[-1].action]
+            return Ranking(id, tuple(places))
+
     def act_many(
         self,
         contexts: Any,
         *,
-        actions: Iterable[Hashable] | None = None,
+        actions: Any = None,
         ids: Sequence[str] | None = None,
     ) -> list[Decision]:
         """Choose an action for each of many contexts: the same decisions as one by one, faster.
@@ -288,10 +402,13 @@ class Agent:
         contexts
             A table, a two-dimensional array, or a list of contexts.
         actions
-            The actions that are open for all of them.
+            The actions that are open for all of them. Of an agent without actions of its own the
+            candidates: the same for all, as `act` takes them, or a list with those of each.
         ids
             Names for the decisions.
         """
+        if isinstance(self._knowledge, Catalogue):
+            return self._choose_many(contexts, actions, ids, self._knowledge)
         read = read_contexts(contexts)
         with self._guard:
             chosen = None if actions is None else self._find(actions)
@@ -325,14 +442,52 @@ class Agent:
             self._keep_room(now)
             return decisions
 
-    def pmf(self, context: Any, *, actions: Iterable[Hashable] | None = None) -> dict[Label, float]:
+    def _choose_many(
+        self, contexts: Any, actions: Any, ids: Sequence[str] | None, known: Catalogue
+    ) -> list[Decision]:
+        read = read_contexts(contexts)
+        with self._lock:
+            given = [None] * len(read) if ids is None else read_new(ids, len(read), self._pending)
+            check_alike(read)
+            if len(read) > self.max_pending:
+                raise InputError(
+                    f"{len(read)} contexts, and only {self.max_pending} decisions may wait for "
+                    "their rewards; raise max_pending, or decide about fewer at a time"
+                )
+            each = isinstance(actions, list | tuple) and not all(
+                isinstance(one, str | int | float) for one in actions
+            )
+            if each and len(actions) != len(read):
+                raise InputError(
+                    f"{len(actions)} lists of candidates for {len(read)} contexts; expected one "
+                    "for each, or one dict or table for all"
+                )
+            if each:
+                offers = [self._offered(one, known) for one in actions]
+            else:
+                offers = [self._offered(actions, known)] * len(read) if len(read) else []
+            now = time.time()
+            self._give_up(now)
+            decisions = []
+            for context, offered in zip(read, offers, strict=True):
+                known.ready_for(context, offered)
+            for context, offered, id in zip(read, offers, given, strict=True):
+                own = context if isinstance(context, dict) else context.copy()
+                decisions.append(self._decide_among(own, offered, id, known, now))
+            return decisions
+
+    def pmf(self, context: Any, *, actions: Any = None) -> dict[Label, float]:
         """The probability of every open action in a context; decides and changes nothing."""
         read = read_context(context)
         with self._lock:
+            if isinstance(self._knowledge, Catalogue):
+                offered = self._offered(actions, self._knowledge)
+                chances = self._knowledge.probabilities(read, offered)
+                return dict(zip(offered.labels, chances, strict=True))
             chosen = None if actions is None else self._find(actions)
             return self._knowledge.pmf(read, chosen)
 
-    def explain(self, subject: Any, /, *, actions: Iterable[Hashable] | None = None) -> Explanation:
+    def explain(self, subject: Any, /, *, actions: Any = None) -> Explanation:
         """Why a decision was made, or would be in a context; decides and changes nothing.
 
         For every open action: its probability, the reward that is predicted and how sure that is,
@@ -346,7 +501,8 @@ class Agent:
             decision that waits no longer: then all is as the agent was when it made it.
         actions
             The actions that are open in a context; by default all are. Of a decision only where the
-            agent has no log and the id alone is given.
+            agent has no log and the id alone is given. Of an agent without actions of its own the
+            candidates, of a decision too unless there is a log.
 
         Examples
         --------
@@ -357,6 +513,8 @@ class Agent:
         [('sports', 0.5), ('politics', 0.5)]
         """
         context = None if isinstance(subject, str | Decision) else read_context(subject)
+        if isinstance(self._knowledge, Catalogue):
+            return self._explain_offered(subject, context, actions, self._knowledge)
         labels = None if actions is None else tuple(read_labels(actions, 1))
         if context is None and labels is None and (past := self._explain_past(subject)):
             return past
@@ -375,6 +533,20 @@ class Agent:
             return None
         return explain_past(self._keeper.journal, id)
 
+    def _explain_offered(
+        self, subject: Any, context: Context | None, actions: Any, known: Catalogue
+    ) -> Explanation:
+        """The same among candidates."""
+        with self._lock:
+            if context is None:
+                given = None if actions is None else self._offered(actions, known)
+                asked, offered = recall_offered(subject, given, self._pending, known.version)
+            else:
+                offered = self._offered(actions, known)
+                asked = Question(context, offered.labels)
+            noted, rows = note_offered(asked, known, offered)
+        return answer_offered(noted, rows, self._policy)
+
     def _decided(
         self,
         context: Context,
@@ -392,7 +564,7 @@ class Agent:
             Decision, (id, label, probability, self._policy, version, labels, tuple(pmf))
         )
         one: Waiting = _new(
-            Waiting, (context, label, probability, now, version, None, None, encoded)
+            Waiting, (context, label, probability, now, version, None, None, encoded, None, None)
         )
         if self._log is not None:
             one = one._replace(actions=labels, probabilities=np.array(pmf))
@@ -423,7 +595,14 @@ class Agent:
 
     @overload
     def learn(
-        self, subject: Any, /, action: Hashable, reward: float, probability: float
+        self,
+        subject: Any,
+        /,
+        action: Hashable,
+        reward: float,
+        probability: float,
+        *,
+        features: Any = None,
     ) -> bool: ...
 
     def learn(self, subject: Any, /, *values: Any, **named: Any) -> bool:
@@ -433,7 +612,8 @@ class Agent:
         again; another one for the same decision is refused.
 
         A decision that was not made here, or that is forgotten, is learned from its full record:
-        `learn(context, action, reward, probability)`.
+        `learn(context, action, reward, probability)`; of an agent without actions of its own with
+        the features of the action, `features={...}`.
 
         Returns
         -------
@@ -449,6 +629,8 @@ class Agent:
                     "record begins with its context"
                 )
             return self._learn_decision(subject, values[0] if values else named["reward"])
+        features = self._read_features([named.pop("features", None)])[0]
+        n_given = len(values) + len(named)
         record = {**dict(zip(_RECORD, values, strict=False)), **named}
         if n_given != len(_RECORD) or record.keys() != set(_RECORD):
             raise InputError(
@@ -457,10 +639,20 @@ class Agent:
             )
         action, reward, probability = (record[name] for name in _RECORD)
         context, label = read_context(subject), check_label(action)
-        lesson = Lesson(
-            context, label, check_reward(reward, self._range), check_probability(probability)
-        )
+        numbers = check_reward(reward, self._range), check_probability(probability)
+        lesson = Lesson(context, label, *numbers, features)
         return self._learn_lessons([lesson], [None], write=True) == 1
+
+    def _read_features(self, given: Sequence[Any]) -> list[Context | None]:
+        """The features of actions in full records."""
+        if not isinstance(self._knowledge, Catalogue):
+            if any(one is not None for one in given):
+                raise InputError(
+                    "features are given, and the actions of this agent have none; leave them out, "
+                    "or make an agent without actions, to which they come with the question"
+                )
+            return [None] * len(given)
+        return [read_features(one, "an action") for one in given]
 
     def learn_many(
         self,
@@ -470,6 +662,7 @@ class Agent:
         actions: Any = None,
         rewards: Any = None,
         probabilities: Any = None,
+        features: Any = None,
     ) -> int:
         """Learn many rounds: the same as one by one, faster. All are checked before any is learned.
 
@@ -481,6 +674,8 @@ class Agent:
             The rewards of decisions; or actions, rewards and probabilities, in this order.
         actions, rewards, probabilities
             The same by name, one of each per round.
+        features
+            Of the actions, in full records for an agent without actions of its own.
 
         Returns
         -------
@@ -495,7 +690,7 @@ class Agent:
         if rewards is None:
             raise InputError("there are no rewards; expected one for each decision or context")
         numbers = [check_reward(one, self._range) for one in read_list(rewards, "rewards")]
-        if actions is None and probabilities is None:
+        if actions is None and probabilities is None and features is None:
             return self._learn_decisions(read_list(subjects, "ids"), numbers)
         if actions is None or probabilities is None or len(values) > 3:
             raise InputError(
@@ -505,8 +700,12 @@ class Agent:
         contexts = read_contexts(subjects)
         labels = [check_label(one) for one in read_list(actions, "actions")]
         chances = [check_probability(one) for one in read_list(probabilities, "probabilities")]
-        check_lengths(contexts, actions=labels, rewards=numbers, probabilities=chances)
-        rounds = zip(contexts, labels, numbers, chances, strict=True)
+        known = [None] * len(labels) if features is None else read_list(features, "features")
+        check_lengths(
+            contexts, actions=labels, rewards=numbers, probabilities=chances, features=known
+        )
+        own = self._read_features(known)
+        rounds = zip(contexts, labels, numbers, chances, own, strict=True)
         lessons = [Lesson(*one) for one in rounds]
         return self._learn_lessons(lessons, [None] * len(lessons), write=True)
 
@@ -535,6 +734,7 @@ class Agent:
                 check_label(one.action),
                 check_reward(one.reward, self._range),
                 check_probability(one.probability),
+                None if one.features is None else one.features.get(one.action),
             )
             for one in given
         ]
@@ -551,11 +751,15 @@ class Agent:
     ) -> int:
         """Learn full records, each once or so many times, but for those whose id is known."""
         with self._guard:
-            for action in dict.fromkeys(one.action for one in lessons):
-                self._knowledge.number(action)
             check_alike([one.context for one in lessons])
-            if lessons:
-                self._knowledge.ready(lessons[0].context, None)
+            if isinstance(self._knowledge, Catalogue):
+                for one in lessons:
+                    self._knowledge.check_lesson(one)
+            else:
+                for action in dict.fromkeys(one.action for one in lessons):
+                    self._knowledge.number(action)
+                if lessons:
+                    self._knowledge.ready(lessons[0].context, None)
             self._give_up(time.time())
             fresh: dict[str | int, int] = {}  # by id, or by number where there is none
             for i, id in enumerate(ids):
@@ -588,10 +792,13 @@ class Agent:
                 check_same(subject, one)
             lesson = (one.context, one.action, number, one.probability)
             if self._log is not None:
-                self._write([Lesson(*lesson)], [id])
+                self._write([Lesson(*lesson, one.features)], [id])
             if self._keeper is not None:
                 self._keeper.rewarded({id: number})
-            learned = self._knowledge.learn_one(*lesson, one.encoded)
+            if isinstance(self._knowledge, Catalogue):
+                learned = self._knowledge.learn([Lesson(*lesson, one.features)]) == 1
+            else:
+                learned = self._knowledge.learn_one(*lesson, one.encoded)
             self._pending.finish(id, number)
             if self._knowledge.features.notice is not None:
                 self._tell()
@@ -662,15 +869,24 @@ class Agent:
         rounds = []
         for lesson, id in zip(lessons, ids, strict=True):
             waiting = None if id is None else self._pending.waiting.get(id)
+            about = lesson[:4]
+            features = self._features_of(lesson, waiting)
             if waiting is None:
-                rounds.append(Round(*lesson, id))
+                rounds.append(Round(*about, id, features=features))
             else:
                 pmf = None
                 if waiting.actions is not None and waiting.probabilities is not None:
                     pmf = dict(zip(waiting.actions, waiting.probabilities.tolist(), strict=True))
                 version = str(waiting.version)
-                rounds.append(Round(*lesson, id, waiting.time, pmf, self._policy, version))
+                round_ = (*about, id, waiting.time, pmf, self._policy, version)
+                rounds.append(Round(*round_, features=features))
         self._log.append(rounds)
+
+    def _features_of(self, lesson: Lesson, waiting: Waiting | None) -> dict[Label, Context] | None:
+        """The features of what could be chosen, as far as they are known."""
+        if waiting is not None and waiting.others is not None and waiting.actions is not None:
+            return dict(zip(waiting.actions, waiting.others, strict=True))
+        return None if lesson.features is None else {lesson.action: lesson.features}
 
     def _tell(self) -> None:
         """Warn of what the features have to say, when all is done."""
@@ -771,7 +987,9 @@ class Agent:
         """The parameters as JSON has them, but for where to log."""
         return {
             **{name: storing.plain(getattr(self, name)) for name in _NUMBERS},
-            "actions": [label_to_json(label) for label in self._first_labels],
+            "actions": None
+            if self._first_labels is None
+            else [label_to_json(label) for label in self._first_labels],
             "explorer": self._chosen.spec,
             "reward_range": None if self._range is None else list(self._range),
         }
@@ -791,7 +1009,9 @@ class Agent:
         given = about["parameters"]
         for name in _PLAIN:
             setattr(agent, name, given[name])
-        agent.actions = [label_from_json(label) for label in given["actions"]]
+        agent.actions = None
+        if given["actions"] is not None:
+            agent.actions = [label_from_json(label) for label in given["actions"]]
         agent.explorer = parse(read_text(given["explorer"])).short_spec
         agent.log = log
         agent.journal = None
@@ -799,10 +1019,14 @@ class Agent:
             warnings.simplefilter("ignore", MeleeWarning)  # they were given before
             agent._read_parameters()
         agent.reward_range = agent._range
-        agent._first_labels = tuple(agent._read_labels(agent.actions, 1))
         agent._ids = Ids.from_json(about["ids"], agent.seed)
         own = (agent._inside, agent._floor, agent.seed, agent.half_life, agent._range)
-        agent._knowledge = Knowledge.from_parts(about["knowledge"], arrays, *own)
+        agent._first_labels = None
+        if agent.actions is None:
+            agent._knowledge = Catalogue.restored(about["knowledge"], arrays, *own)
+        else:
+            agent._first_labels = tuple(agent._read_labels(agent.actions, 1))
+            agent._knowledge = Knowledge.from_parts(about["knowledge"], arrays, *own)
         agent._pending = Pending.from_parts(
             about["pending"],
             under("pending", arrays),

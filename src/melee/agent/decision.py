@@ -1,5 +1,6 @@
 """What `Agent.act` answers."""
 
+import math
 from typing import NamedTuple
 
 from melee.labels import Label
@@ -34,3 +35,32 @@ class Decision(NamedTuple):
     def pmf(self) -> dict[Label, float]:
         """The probability of every action that was open, by its label."""
         return dict(zip(self.actions, self.probabilities, strict=True))
+
+
+class Ranking(NamedTuple):
+    """Several decisions of one question, best first: `act(..., top=k)`.
+
+    Each place was decided among what the places before it had left, so its probability is that of
+    its action given those. A place is a decision like any other, with an id and a reward of its
+    own.
+
+    Attributes
+    ----------
+    id
+        That of the ranking; its places are `id/1`, `id/2` and so on.
+    places
+        The decisions.
+    """
+
+    id: str
+    places: tuple[Decision, ...]
+
+    @property
+    def actions(self) -> tuple[Label, ...]:
+        """The chosen actions, best first."""
+        return tuple(one.action for one in self.places)
+
+    @property
+    def probability(self) -> float:
+        """Of the whole ranking."""
+        return math.prod(one.probability for one in self.places)

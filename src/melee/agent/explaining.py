@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from melee import growth
+from melee.agent.catalogue import Catalogue, Offered, offer
 from melee.agent.decision import Decision
 from melee.agent.explanation import Explained, Explanation, Influence
 from melee.agent.ids import check_text
@@ -26,11 +27,14 @@ from melee.compiled import is_implemented
 from melee.contexts import Context, Value
 from melee.errors import InputError, shown
 from melee.explorers import Explorer
+from melee.explorers.candidates import Pairs, lay_out
 from melee.explorers.hidden import Widened, widen
 from melee.explorers.ranged import unit
 from melee.explorers.rescaled import Rescaled, scale_context
 from melee.labels import Label
 from melee.learners.interface import n_rows, predict_all, spread
+from melee.learners.offers import Candidates
+from melee.scaling import Scaling
 from melee.states import copy_state
 
 N_FEATURES = 5
@@ -62,9 +66,28 @@ class Noted(NamedTuple):
     explorer: Explorer
     state: Any  # the explorer's own, of these actions
     t: int
-    inputs: list[Floats]  # the context as that state sees it, then the same without each name
-    names: list[tuple[str, Value]]
+    inputs: list[Any]  # what is offered as that state sees it, then the same without each name
+    names: list[tuple[str, Any]]  # and the value of each, or `Each`
     unit: tuple[float, float] | None
+
+
+class Each(NamedTuple):
+    """The values of a name that is the candidates' own."""
+
+    values: tuple[Value, ...]
+
+
+class Rows(NamedTuple):
+    """Candidates before they are scaled and joined to the context, and the same without each name.
+
+    Laying them out takes long where they are many, and is done when the agent goes on.
+    """
+
+    contexts: list[Floats]
+    tables: list[Floats]
+    records: Ints
+    sides: Ints
+    scaling: Scaling
 
 
 def recall(
@@ -190,6 +213,97 @@ def _inside(state: Any, rows: list[Floats]) -> tuple[Any, list[Floats]]:
     return own, inputs
 
 
+def recall_offered(
+    subject: str | Decision, given: Offered | None, pending: Pending, version: int
+) -> tuple[Question, Offered]:
+    """The question about a decision among candidates, and these."""
+    id = subject.id if isinstance(subject, Decision) else subject
+    waiting = pending.waiting.get(id) if isinstance(id, str) else None
+    if waiting is not None and waiting.others is not None and waiting.actions is not None:
+        if given is not None:
+            raise InputError(
+                f"decision {shown(id)} knows the candidates that were offered; leave actions out"
+            )
+        given = offer(waiting.actions, waiting.others)
+    asked = recall(subject, None, pending, version)
+    if given is None:
+        raise InputError(
+            f"decision {shown(id)}: without a log only the features of what was chosen are kept; "
+            "pass the candidates that were offered: explain(decision, actions={...})"
+        )
+    if asked.action not in given.labels:
+        raise InputError(
+            f"decision {shown(id)} chose {shown(asked.action)}, which is not among the candidates; "
+            "expected those that were offered then"
+        )
+    pmf = asked.pmf if asked.labels == given.labels else None
+    return asked._replace(labels=given.labels, pmf=pmf), given
+
+
+def note_offered(question: Question, known: Catalogue, offered: Offered) -> tuple[Noted, Rows]:
+    """Everything that the answer about candidates needs, in a moment."""
+    context, model = question.context, known.model
+    pmf = question.pmf or tuple(known.probabilities(context, offered))
+    row, table, records = known.rows(context, offered)
+    contexts, tables = [row], [table]
+    names: list[tuple[str, Any]] = []
+    usual = model.state.scaling.shift_scale[0]
+    here = np.zeros(len(row))
+    there = np.zeros(table.shape[1])
+    for column, side in enumerate(known.sides):
+        if side >= 0:
+            here[side] = usual[column]
+        else:
+            there[-1 - side] = usual[column]
+    if len(records) <= MOST_TRIED and known.features.width == 0 and isinstance(context, dict):
+        for name in known.features.columns:
+            without = row.copy()
+            known.features.leave_out(name, context.get(name), here, without)
+            contexts.append(without)
+            tables.append(table)
+            names.append((name, context.get(name)))
+    if len(records) <= MOST_TRIED and known.traits.width == 0:
+        for name in known.traits.columns:
+            changed = table.copy()
+            values = []
+            for a, one in enumerate(offered.features):
+                value = one.get(name) if isinstance(one, dict) else None
+                known.traits.leave_out(name, value, there, changed[a])
+                values.append(value)
+            contexts.append(row)
+            tables.append(changed)
+            names.append((name, Each(tuple(values))))
+    chances = dict(zip(offered.labels, pmf, strict=True))
+    state, t = copy_state(model.state.inner), model.n_learned + 1
+    noted = Noted(
+        question,
+        chances,
+        offered.labels,
+        known.explorer,
+        state,
+        t,
+        [],
+        names,
+        unit(model.state.range),
+    )
+    rows = Rows(contexts, tables, records, model.sides, copy_state(model.state.scaling))
+    return noted, rows
+
+
+def answer_offered(noted: Noted, rows: Rows, policy: str) -> Explanation:
+    """What there is to say of every candidate."""
+    paired, inputs = noted.state, []
+    n, n_columns = len(rows.records), len(rows.sides)
+    for context, table in zip(rows.contexts, rows.tables, strict=True):
+        room = (np.zeros(n_columns), np.zeros(n_columns + 1))
+        laid = Candidates(np.zeros((n, paired.inputs.shape[1])), np.zeros((n, 4)))
+        pairs = Pairs(context, table, rows.records, rows.sides, rows.scaling, *room, *laid)
+        for a in range(n):
+            lay_out(paired, pairs, a)
+        inputs.append(laid)
+    return answer(noted._replace(state=paired.inner, inputs=inputs), policy)
+
+
 def answer(noted: Noted, policy: str) -> Explanation:
     """What there is to say of every action."""
     question, said = noted.question, _said(noted)
@@ -208,7 +322,9 @@ def _said(noted: Noted) -> dict[Label, tuple[Any, ...]]:
     """Prediction, uncertainty, bonus and features of every action, in units of reward."""
     n = len(noted.known)
     learner = next(growth.learners(noted.state), None) if noted.explorer.predicts else None
-    if learner is None or noted.unit is None or n_rows(learner) % n:
+    if learner is None or noted.unit is None or not noted.inputs:
+        return {}
+    if not isinstance(noted.inputs[0], Candidates) and n_rows(learner) % n:
         return {}
     zero, size = noted.unit
     x = noted.inputs[0]
@@ -220,8 +336,8 @@ def _said(noted: Noted) -> dict[Label, tuple[Any, ...]]:
     said = {}
     for a, label in enumerate(noted.known):
         parts = [
-            Influence(*named, float(effect))
-            for named, effect in zip(noted.names, effects[:, a], strict=True)
+            Influence(name, value.values[a] if isinstance(value, Each) else value, float(effect))
+            for (name, value), effect in zip(noted.names, effects[:, a], strict=True)
             if abs(effect) > ROUNDING * size
         ]
         said[label] = (
@@ -233,14 +349,15 @@ def _said(noted: Noted) -> dict[Label, tuple[Any, ...]]:
     return said
 
 
-def _predicted(learner: Any, x: Floats, n: int) -> Floats:
+def _predicted(learner: Any, x: Any, n: int) -> Floats:
     """The predictions of every model (models, actions): several where an explorer takes a vote."""
-    predictions = np.empty(n_rows(learner))
+    is_shared = isinstance(x, Candidates)
+    predictions = np.empty(n_rows(learner) * n if is_shared else n_rows(learner))
     predict_all(learner, x, 0, predictions)
     return predictions.reshape(-1, n)
 
 
-def _uncertainty(learner: Any, x: Floats, every: Floats) -> Floats | None:
+def _uncertainty(learner: Any, x: Any, every: Floats) -> Floats | None:
     """The learner's spread; where several models vote, that of their predictions."""
     if len(every) > 1:
         return np.asarray(every.std(axis=0))

@@ -30,10 +30,10 @@ BATCH = 1000
 def finish(agent: "Agent", rewards: dict[str, float]) -> int:
     """Learn the rewards of decisions that wait; how many of their actions exist."""
     waiting = agent._pending.waiting
-    lessons = [
-        Lesson(waiting[id].context, waiting[id].action, reward, waiting[id].probability)
-        for id, reward in rewards.items()
-    ]
+    lessons = []
+    for id, reward in rewards.items():
+        one = waiting[id]
+        lessons.append(Lesson(one.context, one.action, reward, one.probability, one.features))
     learned = agent._knowledge.learn(lessons)
     for id, reward in rewards.items():
         agent._pending.finish(id, reward)

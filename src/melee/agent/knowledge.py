@@ -41,6 +41,7 @@ class Lesson(NamedTuple):
     action: Label
     reward: float
     probability: float
+    features: Context | None = None  # of the action, where actions have any
 
 
 class Knowledge:

@@ -1,7 +1,8 @@
 """What an agent has learned: an explorer's state that grows with its features and actions."""
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from melee.compiled import Program, compiling_makes_way, program
 from melee.errors import DataError, shown
 from melee.explorers import Explorer, Problem
 from melee.explorers.base import Kind
+from melee.explorers.candidates import Paired
 from melee.explorers.hidden import Widened
 from melee.explorers.ranged import FARTHEST, hoped
 from melee.explorers.rescaled import N_KEPT, Rescaled, restart
@@ -94,6 +96,11 @@ class Model:
             return 2**31
         per_matrix = n_bytes / (8 * self.n_actions * self.explorer.n_models)
         return max(int(math.sqrt(per_matrix)) - getattr(self.explorer, "hidden", 0) - 1, 1)
+
+    @property
+    def action_bounds(self) -> tuple[int, int]:
+        """The least number of an action in its rounds, and the one after the greatest."""
+        return 0, self.n_actions
 
     @property
     def is_settled(self) -> bool:
@@ -202,13 +209,16 @@ class Model:
         if not settled:
             self._axes = None
             self._act, self._learn = self._programs()
-            self._learn_again(old, before, filled, kept)
+            actions = kept[old.rounds[: int(old.kept[0]), 1]]
+            self._learn_again(old, before, filled, actions, np.flatnonzero(actions >= 0))
 
-    def _learn_again(self, old: Rescaled, before: int, filled: list[float], kept: Ints) -> None:
-        """Learn the rounds that the old state has kept, but for those of actions that are gone."""
-        n = int(old.kept[0])
-        actions = kept[old.rounds[:n, 1]]
-        stay = np.flatnonzero(actions >= 0)
+    def _learn_again(
+        self, old: Rescaled, before: int, filled: Sequence[float], actions: Ints, stay: Ints
+    ) -> None:
+        """Learn the rounds that the old state has kept, but for those of actions that are gone.
+
+        `actions` are where their actions are now, and `stay` the numbers of those that stay.
+        """
         if len(stay) == 0:
             return
         common = min(before, self.n_features)
@@ -256,13 +266,13 @@ class Model:
     @classmethod
     def from_parts(
         cls, explorer: Explorer, seed: int, reward_range: RewardRange, about: Any, arrays: Arrays
-    ) -> "Model":
+    ) -> Self:
         """The model that was written.
 
         An array or a number that the file does not have is as in a fresh state: it was written
         before there was such a thing. One that the state does not have is refused.
         """
-        model = cls.__new__(cls)
+        model = cls._blank(about)
         model.explorer, model.seed, model.reward_range = explorer, seed, reward_range
         model.generation = read_whole(about["generation"], 0, 2**31)
         model.n_features = read_whole(about["n_features"], 1)
@@ -286,6 +296,11 @@ class Model:
         _check_numbers(model)
         model._act, model._learn = model._programs()
         return model
+
+    @classmethod
+    def _blank(cls, about: Any) -> Self:
+        """A model of which nothing is read yet."""
+        return cls.__new__(cls)
 
 
 def _encourage(fresh: Rescaled, optimism: Floats) -> None:
@@ -343,12 +358,16 @@ def _check_numbers(model: Model) -> None:
     fine = 0 <= int(state.learned[0]) <= n <= N_KEPT
     fine = fine and 0 <= int(state.range.set_by[0]) <= n
     fine = fine and bool((rounds[:, 0] >= 1).all() and (rounds[:, 0] <= model.n_learned).all())
-    fine = fine and bool((rounds[:, 1] >= 0).all() and (rounds[:, 1] < model.n_actions).all())
+    least, below = model.action_bounds
+    fine = fine and bool((rounds[:, 1] >= least).all() and (rounds[:, 1] < below).all())
     fine = fine and bool((state.probabilities[: len(rounds)] > 0.0).all())
     inner: Any = state.inner
     if isinstance(inner, Widened):
         columns = inner.units.columns
         fine = fine and bool((columns >= 0).all() and (columns < model.n_features).all())
+    if isinstance(inner, Paired):
+        columns = inner.units.columns
+        fine = fine and bool((columns >= -1).all() and (columns < model.n_features).all())
     if not fine:
         raise DataError("rounds, actions or columns that do not exist")
 

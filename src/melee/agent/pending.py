@@ -28,6 +28,8 @@ class Waiting(NamedTuple):
     actions: Labels | None  # those that were open, and their probabilities, if there is a log
     probabilities: Floats | None
     encoded: Encoded | None
+    features: Context | None = None  # of the action, where actions have any
+    others: tuple[Context, ...] | None = None  # of all that were open, if there is a log
 
 
 class Pending:
@@ -123,7 +125,10 @@ class Pending:
         if arrays or rows.shape != ((n_rows, width) if n_rows else (0,)):
             raise DataError("contexts of other decisions than wait")
         used = 0
-        for number, (id, named, action, probability, time, version, which) in enumerate(waiting):
+        for number, (id, named, action, probability, time, version, which, *more) in enumerate(
+            waiting
+        ):
+            features = read_context(_with_tuples(more[0])) if more else None
             context = read_context(rows[number] if width else _with_tuples(named))
             actions, probabilities = None, None
             if which is not None:
@@ -139,6 +144,7 @@ class Pending:
                 actions,
                 probabilities,
                 None,
+                features,
             )
         fine = chances.shape == (used,) and chances.dtype == np.float64
         if not fine or not ((chances >= 0.0) & (chances <= 1.0)).all():
@@ -213,7 +219,13 @@ class _Lists:
 def _to_json(id: str, one: Waiting, number: int | None) -> list[Any]:
     context = one.context if isinstance(one.context, dict) else None
     action = label_to_json(one.action)
-    return [id, context, action, one.probability, one.time, one.version, number]
+    more = [] if one.features is None else [_plain(one.features)]
+    return [id, context, action, one.probability, one.time, one.version, number, *more]
+
+
+def _plain(features: Context) -> Any:
+    """Features as JSON has them."""
+    return features if isinstance(features, dict) else features.tolist()
 
 
 def _joined(parts: list[Floats]) -> Floats:
@@ -223,4 +235,6 @@ def _joined(parts: list[Floats]) -> Floats:
 
 
 def _with_tuples(context: Any) -> Any:
+    if isinstance(context, list):
+        return context
     return {k: tuple(v) if isinstance(v, list) else v for k, v in context.items()}

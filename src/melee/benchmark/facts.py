@@ -85,7 +85,7 @@ def _described(
 
 def _token(suite: str, entry: Entry) -> str:
     """A hash of what a dataset's content follows from; empty if that cannot be told."""
-    directory = Path(suite)
+    directory = Path(suite.removeprefix("values:"))
     if entry.stored is not None:
         stored = entry.stored()
         origin: Any = stored and vars(stored)
@@ -93,7 +93,7 @@ def _token(suite: str, entry: Entry) -> str:
         manifest = directory / "MANIFEST.csv"
         origin = [_state_of(directory / entry.source), entry.name]
         origin += [_state_of(manifest)] if manifest.exists() else []
-    elif suite == "production":
+    elif suite in ("production", "catalogue"):
         origin = [suite, entry.name, source_hash("shares", "rng")]
     else:
         with needed(f"suite {suite}", "bench"):

@@ -43,7 +43,9 @@ def demo(
 
 @app.command()
 def bench(
-    suite: Annotated[str, typer.Option(help="bundled, paper300, production or a directory.")],
+    suite: Annotated[
+        str, typer.Option(help="bundled, paper300, production, catalogue, values or a directory.")
+    ],
     directory: Annotated[Path, typer.Option("--out", help="Where results go and are kept.")],
     explorers: Annotated[
         str,

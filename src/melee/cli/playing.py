@@ -130,7 +130,7 @@ def _load(data: str, target: str | None, *, keep_rows: bool) -> "Task":
 @app.command()
 def datasets(
     suite: Annotated[
-        str, typer.Option(help="bundled, paper300, production or a directory.")
+        str, typer.Option(help="bundled, paper300, production, catalogue, values or a directory.")
     ] = "bundled",
 ) -> None:
     """List the datasets of a suite, and what is cached of it."""

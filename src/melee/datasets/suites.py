@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Protocol, overload
 
 from melee.datasets import openml
-from melee.datasets.files import READABLE, stem
+from melee.datasets.catalogues import KIOSKS, catalogue_task, value_task
+from melee.datasets.files import READABLE, read_frame, stem
 from melee.datasets.production import LABELLED
 from melee.datasets.tables import read_table, table_to_task
 from melee.datasets.uses import USES, load_use
@@ -131,9 +132,12 @@ def load_suite(
     name
         `bundled` (inside scikit-learn, no network), `paper300` (the paper's list, from OpenML),
         `production` (made: clicks, A/B tests, ratings, revenue and other uses, whose expected
-        rewards are known) or a directory. With a MANIFEST.csv there, its rows are the datasets:
-        columns `file` and `name`, and optionally `openml_id` and `id_like_columns` (a JSON list of
-        columns to leave out); without one, every file that can be read.
+        rewards are known), `catalogue` (made: articles with features that come and go), `values`
+        (a number to be chosen: scikit-learn's regression table), `values:DIR` (the same of every
+        table in a directory, whose last column is the number) or a directory. With a MANIFEST.csv
+        there, its rows are the datasets: columns `file` and `name`, and optionally `openml_id` and
+        `id_like_columns` (a JSON list of columns to leave out); without one, every file that can
+        be read.
     cache, progress
         For datasets from OpenML, as in `fetch`.
 
@@ -152,9 +156,16 @@ def load_suite(
         return Suite("paper300", list(_paper300(cache, progress)))
     if str(name) == "production":
         return Suite("production", list(_production()))
-    directory = Path(name)
+    if str(name) == "catalogue":
+        return Suite("catalogue", list(_catalogue()))
+    if str(name) == "values":
+        load = partial(_load_values, None)
+        return Suite("values", [Entry("diabetes", load, "scikit-learn", "diabetes", 442)])
+    as_values = str(name).startswith("values:")
+    directory = Path(str(name).removeprefix("values:")) if as_values else Path(name)
     if not directory.is_dir():
-        error = unknown("suite", str(name), ["bundled", "paper300", "production"])
+        known = ["bundled", "paper300", "production", "catalogue", "values"]
+        error = unknown("suite", str(name), known)
         raise UnknownNameError(f"{error}, or a directory with data files")
     manifest = directory / "MANIFEST.csv"
     try:
@@ -165,6 +176,12 @@ def load_suite(
         raise DataError(
             f"{directory} holds no datasets; put files there that end in {', '.join(READABLE)}"
         )
+    if as_values:
+        files = [directory / Path(one.source) for one in entries]
+        entries = [
+            Entry(one.name, partial(_load_values, file), one.source, one.family, one.n_rows)
+            for one, file in zip(entries, files, strict=True)
+        ]
     return Suite(directory.resolve().name, entries)
 
 
@@ -213,6 +230,27 @@ def _paper300(
         stored = partial(openml.cached, openml_id, cache=cache)
         source = f"OpenML {openml_id}"
         yield Entry(name, load, source, family(given, openml_id), n_rows, stored=stored)
+
+
+def _load_values(file: Path | None, *, keep_rows: bool = False) -> Task:
+    if file is not None:
+        name = stem(file)
+        return value_task(read_frame(file), name=name, source=file.name, keep_rows=keep_rows)
+    with needed("dataset diabetes", "bench"):
+        import sklearn.datasets
+
+        # isort: split
+        import pandas as pd  # noqa: F401 - else scikit-learn asks for it, in its own words
+
+    bunch = sklearn.datasets.load_diabetes(as_frame=True)
+    source = "scikit-learn's load_diabetes"
+    return value_task(bunch.frame, "target", name="diabetes", source=source, keep_rows=keep_rows)
+
+
+def _catalogue() -> Iterator[Entry]:
+    for name, kiosk in KIOSKS.items():
+        load, n_rows = partial(catalogue_task, name), kiosk.n_rounds + LABELLED
+        yield Entry(name, load, "made", name, n_rows, 6)
 
 
 def _production() -> Iterator[Entry]:

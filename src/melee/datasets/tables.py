@@ -129,7 +129,7 @@ def table_to_task(
     >>> table_to_task(pd.DataFrame({"x": [1.5, 2.5], "label": [10, 9]})).action_names
     ('9', '10')
     """
-    frame, said = _without(frame, drop, source)
+    frame, said = without(frame, drop, source)
     columns = [str(c) for c in frame.columns]
     if target is None:
         lowered = [c.lower() for c in columns]
@@ -142,7 +142,7 @@ def table_to_task(
     classes, codes = _classes(frame[target], target, source)
     features = frame.drop(columns=target)
     encoding = encode(features, source=source)
-    contexts = _stack(encoding, source)
+    contexts = stack(encoding, source)
     rows = as_rows(features, source=source) if keep_rows else None
     labelled = codes >= 0
     if not labelled.all():
@@ -163,7 +163,7 @@ def table_to_task(
     )
 
 
-def _without(
+def without(
     frame: "pd.DataFrame", drop: Sequence[str], source: str
 ) -> tuple["pd.DataFrame", list[str]]:
     """The frame without the columns to drop, and the note that says so."""
@@ -216,7 +216,8 @@ def _numbers_first(name: str) -> tuple[bool, float, str]:
     return (False, number, name) if math.isfinite(number) else (True, 0.0, name)
 
 
-def _stack(encoding: Encoding, source: str) -> Any:
+def stack(encoding: Encoding, source: str) -> Any:
+    """The features of an encoding as a matrix, which it gives up for it."""
     if not encoding.features:
         raise DataError(
             f"{source}: no column is left to use as context ({'; '.join(encoding.notes())}); "
@@ -238,7 +239,7 @@ def _rewards_to_task(
     keep_rows: bool,
 ) -> Task:
     source = path.name
-    frame, said = _without(frame, drop, source)
+    frame, said = without(frame, drop, source)
     columns = [c for c in frame.columns if c.startswith(prefix)]
     if not columns:
         raise DataError(
@@ -260,7 +261,7 @@ def _rewards_to_task(
     encoding = encode(features, source=source)
     return Task(
         name or stem(path),
-        _stack(encoding, source),
+        stack(encoding, source),
         rewards,
         feature_names=encoding.names,
         action_names=[c.removeprefix(prefix) for c in columns],

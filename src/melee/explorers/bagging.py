@@ -11,6 +11,7 @@ from melee.distributions import vote
 from melee.explorers.base import LearningExplorer, Problem
 from melee.explorers.interface import distribution, learn
 from melee.learners.interface import predict_all
+from melee.learners.offers import n_choices
 from melee.policy_optimizers import fit
 from melee.rng import poisson_1
 from melee.settings import count, flag
@@ -40,6 +41,7 @@ class Bagging(LearningExplorer):
     """
 
     name: ClassVar[str] = "bagging"
+    takes_candidates: ClassVar[bool] = True
     needs_unit_rewards: ClassVar[bool] = False
     bags: int = count(16, 1, 1024)
     greedify: bool = flag(False)
@@ -63,9 +65,10 @@ class Bagging(LearningExplorer):
 def bagging_distribution(state: BaggingState, x: Floats, t: int, rng: Words, pmf: Floats) -> None:
     """The share of bags that choose each action."""
     pmf[:] = 0.0
+    scores = state.scores[: pmf.shape[0]]
     for bag in range(state.bags):
-        predict_all(state.polopt.learner, x, bag * pmf.shape[0], state.scores)
-        vote(state.scores, 1.0 / state.bags, pmf)
+        predict_all(state.polopt.learner, x, bag * pmf.shape[0], scores)
+        vote(scores, 1.0 / state.bags, pmf)
 
 
 @implements(learn, BaggingState)
@@ -73,7 +76,7 @@ def bagging_learn(
     state: BaggingState, x: Floats, t: int, rng: Words, action: int, reward: float, p: float
 ) -> None:
     """Fit every bag as many times as its Poisson draw says."""
-    n_actions = state.scores.shape[0]
+    n_actions = n_choices(x, state.scores.shape[0])
     for bag in range(state.bags):
         times = poisson_1(rng)
         if bag == 0 and state.greedify:

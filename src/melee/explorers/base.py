@@ -1,7 +1,7 @@
 """What explorers have in common: their configuration, its checks, and their learner."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -9,6 +9,8 @@ import numpy as np
 
 from melee.arrays import Floats
 from melee.errors import InputError, UnknownNameError, unknown
+from melee.explorers.candidates import N_UNITS, Paired
+from melee.explorers.candidates import Units as PairUnits
 from melee.explorers.hidden import Units, Widened, widen
 from melee.explorers.ranged import Range, Ranged
 from melee.explorers.rescaled import Rescaled
@@ -43,6 +45,9 @@ class Problem:
     """How many of the features are hidden units, the last ones."""
     reward_range: tuple[float, float] | None = (0.0, 1.0)
     """The least and the greatest reward there can be; None where that is to be found out."""
+    shared: bool = False
+    """Whether choices are candidates with inputs of their own, which share a model; then
+    `n_actions` is how many there can be."""
 
     @property
     def n_inputs(self) -> int:
@@ -81,6 +86,9 @@ class Explorer(Configured):
     """Whether a simulation shows it the rewards of all actions, and not its own alone."""
     predicts: ClassVar[bool] = True
     """Whether its learner, if it has one, predicts rewards."""
+    takes_candidates: ClassVar[bool] = False
+    """Whether it can choose among candidates with features of their own: it learns from the one
+    that was chosen alone, and asks how many there are (`pmf.shape[0]`, `n_choices`)."""
     needs_unit_rewards: ClassVar[bool] = True
     """Whether what it learns has to be in [0, 1] always; else a reward that comes after the first
     256 may be mapped to a little less or more (see `melee.explorers.ranged`)."""
@@ -99,6 +107,37 @@ class Explorer(Configured):
         return Rescaled.around(
             self.start(unlabelled(problem)), problem.n_features, found, cold=True
         )
+
+    def begin_paired(
+        self, problem: Problem, sides: Sequence[int], numbers: Sequence[bool]
+    ) -> Rescaled:
+        """The state for candidates, by pairs of a context and a candidate as they come.
+
+        Parameters
+        ----------
+        problem
+            Its features are the columns of pairs, its actions how many candidates there can be.
+        sides, numbers
+            What the columns are: see `melee.explorers.candidates.Units.draw`.
+        """
+        self.check_candidates()
+        n = problem.n_features
+        n_features = n + N_UNITS
+        inside = dataclasses.replace(
+            unlabelled(problem), n_features=n_features, n_hidden=N_UNITS, shared=True
+        )
+        inner = self.among_some(self.start(inside))
+        paired = Paired.around(inner, PairUnits.draw(sides, numbers, N_UNITS), n)
+        return Rescaled.around(paired, n, self.range_of(problem), cold=True)
+
+    def check_candidates(self) -> None:
+        """Refuse to choose among candidates where that is not possible."""
+        if not self.takes_candidates:
+            raise InputError(
+                f"{self.name}: it learns from all actions of a round or keeps an account of each, "
+                "and candidates come and go; use another explorer, such as melee, or give the "
+                "agent actions"
+            )
 
     def range_of(self, problem: Problem) -> Range:
         """The range of rewards, declared or yet to be found."""
@@ -234,6 +273,15 @@ class RidgeExplorer(Explorer):
         """In a cold start there is no one else to do it."""
         return self.cold
 
+    def check_candidates(self) -> None:
+        """Refuse what learns from all actions of a round, or from targets in [0, 1] alone."""
+        super().check_candidates()
+        if self.optimizer in ("ips", "dr") or getattr(self, "loss", "squared") == "logistic":
+            raise InputError(
+                f"{self.name}: of candidates only the chosen one is learned from, by squared loss; "
+                "use optimizer=direct or mtr, and loss=squared"
+            )
+
     def model(self, learning_rate: float = DEFAULT_LEARNING_RATE) -> Learner:
         """The learner that the settings describe."""
         own = {key: getattr(self, key) for key in self.of_learner}
@@ -242,11 +290,15 @@ class RidgeExplorer(Explorer):
 
     def new_learner(self, problem: Problem, n_models: int = 1) -> Any:
         """A fresh learner of n_models × n_actions rows."""
-        n_rows, learner = n_models * problem.n_actions, self.model(problem.learning_rate)
+        per_model = 1 if problem.shared else problem.n_actions
+        n_rows, learner = n_models * per_model, self.model(problem.learning_rate)
         fits = learner.fits(n_rows, problem.n_inputs)
         if problem.kind is not None:
             fits = problem.kind.exact
         chosen = learner if fits else learner.smaller()
+        if problem.shared:
+            sizes = (problem.n_inputs, problem.n_hidden, problem.n_actions)
+            return chosen.start_shared(n_rows, *sizes)
         return chosen.start_widened(n_rows, problem.n_inputs, problem.n_hidden)
 
     def new_optimizer(self, problem: Problem, n_models: int = 1) -> Any:

@@ -33,6 +33,7 @@ class EpsilonGreedy(LearningExplorer):
     """
 
     name: ClassVar[str] = "epsilon-greedy"
+    takes_candidates: ClassVar[bool] = True
     needs_unit_rewards: ClassVar[bool] = False
     epsilon: float = number(0.0, 0.0, 1.0)
 
@@ -52,6 +53,7 @@ class EpsilonDecreasing(LearningExplorer):
     """
 
     name: ClassVar[str] = "epsilon-decreasing"
+    takes_candidates: ClassVar[bool] = True
     needs_unit_rewards: ClassVar[bool] = False
     epsilon: float = number(0.1, 0.0, 1.0, above=True)
 

@@ -65,6 +65,7 @@ from melee.learners.adaptive import (
     mix,
 )
 from melee.learners.interface import predict_all, spread, spread_guess
+from melee.learners.offers import choice, differ, n_choices, plays_of
 from melee.policy_optimizers import fit
 from melee.settings import count, flag, number, text
 
@@ -182,6 +183,7 @@ class Melee(RidgeExplorer):
     """
 
     name: ClassVar[str] = "melee"
+    takes_candidates: ClassVar[bool] = True
     needs_unit_rewards: ClassVar[bool] = False
     learner: str = learner_choice("adaptive", spread=True)
     ridge: float = number(0.2, 0.0, above=True)
@@ -243,13 +245,13 @@ class Melee(RidgeExplorer):
 
         Where the guard plays the predicted action there is none.
         """
-        n_actions = len(state.plays)
+        n_actions = n_choices(x, len(state.plays))
         melee_distribution(state, x, t, np.zeros(0, np.uint64), np.empty(n_actions))
         fallback = state.guard.latest[0]
         if fallback == 2.0:
             return np.zeros(n_actions)
         if fallback == 1.0:
-            return state.spreads.copy()
+            return state.spreads[:n_actions].copy()
         return np.array([bonus(state, a) for a in range(n_actions)])
 
     def diagnostics(self, state: Any) -> dict[str, float]:
@@ -318,14 +320,13 @@ def sizes(policy: Policy, features: Floats) -> Floats:
 
 
 @kernel
-def describe(state: MeleeState, x: Floats) -> None:
-    """Overwrite the means, and what all actions share of the features, for this context."""
-    learner, shared = state.polopt.learner, state.features[0]
-    predict_all(learner, x, 0, state.means)
-    best = largest(state.means)
+def describe(state: MeleeState, x: Floats, n_actions: int, n_inputs: int) -> float:
+    """Overwrite the means, and what all actions share of the features; the best of the means."""
+    learner, shared, means = state.polopt.learner, state.features[0], state.means[:n_actions]
+    predict_all(learner, x, 0, means)
+    best = largest(means)
     now, totals = learner.now, learner.totals
     low, span, n = now[LOW], now[SPAN], totals[ROUNDS]
-    n_actions = state.means.shape[0]
     # As if two rounds of each action had been seen before, of which one of K paid.
     average = ((totals[SUM] - n * low) / span + 2.0) / (n + 2.0 * n_actions)
     average = min(max(average, 0.001), 0.999)
@@ -336,20 +337,21 @@ def describe(state: MeleeState, x: Floats) -> None:
     shared[4] = math.log(n + 1.0) / 8.0
     shared[5] = math.log(n_actions) / 3.0
     shared[6] = math.log(average / (1.0 - average)) / 4.0
-    shared[7] = math.log(x.shape[0]) / 4.0
+    shared[7] = math.log(n_inputs) / 4.0
     shared[8] = max(now[RARE], 0.0) / 4.0
     shared[9] = max(-now[RARE], 0.0) / 4.0
     shared[10] = now[GRADED]
+    return best
 
 
 @kernel
-def describe_action(state: MeleeState, a: int, best: float) -> None:
+def describe_action(state: MeleeState, x: Floats, a: int, n_actions: int, best: float) -> None:
     """Overwrite the features that are the action's own, by its mean and its spread."""
     now, row = state.polopt.learner.now, state.features[a]
-    n_actions, rounds = state.means.shape[0], state.polopt.learner.totals[ROUNDS]
+    rounds = state.polopt.learner.totals[ROUNDS]
     row[N_SHARED] = min((best - state.means[a]) / now[NOISE], 5.0) / 2.0
     row[N_SHARED + 1] = math.log(max(state.spreads[a] / now[NOISE], 1e-9)) / 2.0
-    often = (state.plays[a] + 1.0) * n_actions / (rounds + n_actions)
+    often = (plays_of(x, a, state.plays) + 1.0) * n_actions / (rounds + n_actions)
     row[N_SHARED + 2] = math.log(often) / 3.0
 
 
@@ -401,9 +403,11 @@ def bonus(state: MeleeState, a: int) -> float:
 
 
 @kernel
-def score(state: MeleeState, a: int, best: float, familiar: bool) -> float:
+def score(
+    state: MeleeState, x: Floats, a: int, n_actions: int, best: float, familiar: bool
+) -> float:
     """Mean and bonus by the spread that is known of the action, guessed or in full."""
-    describe_action(state, a, best)
+    describe_action(state, x, a, n_actions, best)
     if familiar:
         return float(state.means[a] + bonus(state, a))
     return float(state.means[a] + state.spreads[a])
@@ -442,12 +446,17 @@ def contested(scores: Floats, means: Floats) -> float:
     return math.inf
 
 
+@kernel
+def learned_of(state: MeleeState, x: Floats, a: int) -> bool:
+    """Whether a choice's model has learned anything: of others the guess is no guess."""
+    return bool(differ(x) or state.plays[a] > 0.0)
+
+
 @implements(distribution, MeleeState)
 def melee_distribution(state: MeleeState, x: Floats, t: int, rng: Words, pmf: Floats) -> None:
     """All mass on the highest score, but for what the guard and μ say."""
     learner, guard, n_actions = state.polopt.learner, state.guard, pmf.shape[0]
-    describe(state, x)
-    best = largest(state.means)
+    best = describe(state, x, n_actions, choice(x, 0).x.shape[0])
     familiar = weigh_shared(state) or not guard.awake
     rounds = learner.totals[ROUNDS] + 1.0
     allowed = guard.budget * learner.now[DEVIATION] * math.sqrt(n_actions * rounds)
@@ -460,14 +469,14 @@ def melee_distribution(state: MeleeState, x: Floats, t: int, rng: Words, pmf: Fl
         guard.latest[0] = 0.0 if familiar else 1.0
         for a in range(n_actions):
             state.spreads[a] = spread_guess(learner, x, a)
-            pmf[a] = score(state, a, best, familiar)
+            pmf[a] = score(state, x, a, n_actions, best, familiar)
         edge = contested(pmf, state.means)
         for a in range(n_actions):
             if pmf[a] < edge:
                 pmf[a] = -math.inf
-            elif edge < math.inf and state.plays[a] > 0.0:  # the guess for others is no guess
+            elif edge < math.inf and learned_of(state, x, a):
                 state.spreads[a] = spread(learner, x, a)
-                pmf[a] = score(state, a, best, familiar)
+                pmf[a] = score(state, x, a, n_actions, best, familiar)
     greedy(pmf)
     mix_uniform(pmf, state.mu)
 
@@ -478,12 +487,14 @@ def melee_learn(
 ) -> None:
     """Note how well the round had been predicted, then learn it."""
     learner, seen = state.polopt.learner, state.guard.seen
-    predict_all(learner, x, 0, state.means)
-    predicted, best = state.means[action], largest(state.means)
+    n_actions = n_choices(x, state.plays.shape[0])
+    means = state.means[:n_actions]
+    predict_all(learner, x, 0, means)
+    predicted, best = means[action], largest(means)
     low, high = learner.now[LOW], learner.now[LOW] + learner.now[SPAN]
     best_within = min(max(best, low), high)
     # What μ draws is not the policy's doing: its own choices have more than 1.5·μ/K.
-    own = p * state.plays.shape[0] > 1.5 * state.mu
+    own = p * n_actions > 1.5 * state.mu
     behind = best - predicted > TIED * learner.now[SPAN]
     if behind and own:
         expected = best_within + seen[2] / (seen[1] + CAREFUL)
@@ -498,4 +509,4 @@ def melee_learn(
         fallbacks[2] += 1.0 if latest[0] == 2.0 else 0.0
         latest[0] = -1.0
     state.plays[action] += 1.0
-    fit(state.polopt, x, 0, state.plays.shape[0], action, reward, p, 1.0)
+    fit(state.polopt, x, 0, n_actions, action, reward, p, 1.0)

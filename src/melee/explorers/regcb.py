@@ -17,6 +17,7 @@ from melee.distributions import greedy
 from melee.explorers.base import Problem, RidgeExplorer
 from melee.explorers.interface import distribution
 from melee.learners.interface import n_rows, predict, spread
+from melee.learners.offers import n_choices
 from melee.settings import number
 
 
@@ -46,6 +47,7 @@ class RegCbOpt(RidgeExplorer):
     """
 
     name: ClassVar[str] = "regcb-opt"
+    takes_candidates: ClassVar[bool] = True
     mellowness: float = number(0.001, 0.0)
 
     def start(self, problem: Problem) -> RegCbOptState:
@@ -55,7 +57,7 @@ class RegCbOpt(RidgeExplorer):
     def bonuses(self, state: RegCbOptState, x: Floats, t: int) -> Floats:
         """From the predictions to their upper bounds."""
         learner = state.polopt.learner
-        actions = range(n_rows(learner))
+        actions = range(n_choices(x, n_rows(learner)))
         width = math.sqrt(state.mellowness * math.log(len(actions) * t))
         return np.array([bound(learner, x, a, width) - predict(learner, x, a) for a in actions])
 
@@ -73,6 +75,7 @@ class RegCbElim(RidgeExplorer):
     """
 
     name: ClassVar[str] = "regcb-elim"
+    takes_candidates: ClassVar[bool] = True
     mellowness: float = number(0.001, 0.0)
 
     def start(self, problem: Problem) -> RegCbElimState:

@@ -20,7 +20,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from melee.arrays import Floats, Ints, Scratch, Shares, Within, Words
-from melee.compiled import implements, interpreted_as, kernel
+from melee.compiled import generic, implements, interpreted_as, kernel
 from melee.explorers.interface import distribution, learn
 from melee.explorers.ranged import N_SETTLED, Range, set_map_by, taken
 from melee.rng import LEARN, start_round
@@ -89,6 +89,13 @@ def scale_context(state: Rescaled, x: Floats) -> None:
     scale_row(state.scaling, state.raw, state.scaled)
 
 
+@generic
+def distribute(offered: Any, state: Rescaled, t: int, rng: Words, pmf: Floats) -> None:
+    """Have the inner explorer overwrite `pmf` for what is offered, in the scale of the moment."""
+    scale_context(state, offered)
+    distribution(state.inner, state.scaled, t, rng, pmf)
+
+
 def _copy_at_once(source: Bytes, target: Bytes) -> None:
     target[:] = source
 
@@ -145,8 +152,7 @@ def keep(
 @implements(distribution, Rescaled)
 def rescaled_distribution(state: Rescaled, x: Floats, t: int, rng: Words, pmf: Floats) -> None:
     """That of the inner explorer in the scaled context."""
-    scale_context(state, x)
-    distribution(state.inner, state.scaled, t, rng, pmf)
+    distribute(x, state, t, rng, pmf)
 
 
 @implements(learn, Rescaled)

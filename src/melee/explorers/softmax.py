@@ -31,6 +31,7 @@ class Softmax(LearningExplorer):
     """
 
     name: ClassVar[str] = "softmax"
+    takes_candidates: ClassVar[bool] = True
     needs_unit_rewards: ClassVar[bool] = False
     temperature: float = number(0.1, 0.0, above=True)
 

@@ -34,6 +34,7 @@ class SquareCb(LearningExplorer):
     """
 
     name: ClassVar[str] = "squarecb"
+    takes_candidates: ClassVar[bool] = True
     needs_unit_rewards: ClassVar[bool] = False
     gamma: float = number(10.0, 0.0)
 

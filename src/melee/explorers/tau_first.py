@@ -39,6 +39,7 @@ class TauFirst(LearningExplorer):
     """
 
     name: ClassVar[str] = "tau-first"
+    takes_candidates: ClassVar[bool] = True
     needs_unit_rewards: ClassVar[bool] = False
     tau: float = number(0.02, 0.0, 1.0)
     rounds: int | None = count(None, 0)

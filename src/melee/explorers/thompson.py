@@ -52,6 +52,7 @@ class Thompson(RidgeExplorer):
     """
 
     name: ClassVar[str] = "thompson"
+    takes_candidates: ClassVar[bool] = True
     needs_unit_rewards: ClassVar[bool] = False
     scale: float = number(0.2, 0.0, above=True)
 

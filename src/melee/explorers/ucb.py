@@ -11,6 +11,7 @@ from melee.distributions import greedy, largest
 from melee.explorers.base import Problem, RidgeExplorer
 from melee.explorers.interface import distribution
 from melee.learners.interface import n_rows, predict, predict_all, spread
+from melee.learners.offers import n_choices
 from melee.settings import number
 
 
@@ -43,6 +44,7 @@ class LinUcb(RidgeExplorer):
     """
 
     name: ClassVar[str] = "linucb"
+    takes_candidates: ClassVar[bool] = True
     needs_unit_rewards: ClassVar[bool] = False
     alpha: float = number(0.1, 0.0)
 
@@ -69,6 +71,7 @@ class GatedUcb(RidgeExplorer):
     """
 
     name: ClassVar[str] = "gated-ucb"
+    takes_candidates: ClassVar[bool] = True
     scale: float = number(1.2, 0.0)
     power: float = number(4.0, 0.0)
 
@@ -79,14 +82,14 @@ class GatedUcb(RidgeExplorer):
     def bonuses(self, state: GatedUcbState, x: Floats, t: int) -> Floats:
         """The spread times what the gate lets through."""
         learner = state.polopt.learner
-        means = np.empty(n_rows(learner))
+        means = np.empty(n_choices(x, n_rows(learner)))
         predict_all(learner, x, 0, means)
         return gate(state, largest(means)) * spreads(learner, x)
 
 
 def spreads(learner: Any, x: Floats) -> Floats:
     """Of every action's prediction."""
-    return np.array([spread(learner, x, a) for a in range(n_rows(learner))])
+    return np.array([spread(learner, x, a) for a in range(n_choices(x, n_rows(learner)))])
 
 
 @kernel

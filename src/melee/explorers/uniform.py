@@ -20,6 +20,7 @@ class Uniform(Explorer):
     """Play every action with probability 1/K."""
 
     name: ClassVar[str] = "uniform"
+    takes_candidates: ClassVar[bool] = True
     needs_unit_rewards: ClassVar[bool] = False
     learns: ClassVar[bool] = False
 

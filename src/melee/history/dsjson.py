@@ -19,14 +19,15 @@ probabilities of the others are not known. A group of texts becomes features suc
 since a list of texts would make VowpalWabbit drop the line; names that start with `_`, which it
 ignores or takes for its own, are preceded by `~`; numbers that its float32 cannot hold are cut;
 missing values are null, which it skips. A label that is no text is written as JSON (`label_json`).
+Features of actions, where they have any, are a namespace `features` beside `action`.
 Whatever the line then does not say exactly is added in `_melee`, which VowpalWabbit ignores, so
 reading gives exactly the rounds that were written.
 
 **Read** from others, features are flattened to `Namespace.feature` and `list[0]`; names that start
 with `_` are left out, and the namespace `context` is not named. An action's label is ours if it has
-one, else its number from 1. Features of actions are left out: a context has none. Where `a` counts
-from 0, as some do, the label alone tells the action, as it does for VowpalWabbit, and the
-probabilities of the others are not known.
+one, else its number from 1; what else it has are its features, in the same way, and the namespace
+`features` is not named. Where `a` counts from 0, as some do, the label alone tells the action, as
+it does for VowpalWabbit, and the probabilities of the others are not known.
 
 Lines that hold no round are left out with their reason, strict or not (`no_round`): decisions that
 are not to be learned from (`_skipLearn`, or `_deferred` and never shown), without a label, of
@@ -41,10 +42,11 @@ from pathlib import Path
 from typing import Any
 
 from melee.errors import InputError
+from melee.history.features import Sets
 from melee.history.history import History, NoRoundError, gather
 from melee.history.jsonl import bounded, compressed, dumps, from_json, lines, load, parse, to_json
 from melee.history.rounds import Round, check_round
-from melee.labels import Label, label_to_json
+from melee.labels import Label, label_from_json, label_to_json
 
 FLOAT32 = 3.4028234663852886e38
 """The largest number that VowpalWabbit can hold."""
@@ -93,6 +95,7 @@ def line_of(one: Round, actions: list[Label]) -> bytes:
 def encode(line: dict[str, Any], actions: list[Any]) -> dict[str, Any]:
     """The decision that VowpalWabbit reads, from a line of `melee.history.jsonl`."""
     pmf = dict(enumerate(line.get("pmf", ())))
+    features = {dumps(label): one for label, one in line.get("features", {}).get("all", ())}
     eligible = [label for label, _ in pmf.values()] if pmf else actions
     chosen = eligible.index(line["action"])
     order = [chosen, *(i for i in pmf if i != chosen)]
@@ -107,7 +110,7 @@ def encode(line: dict[str, Any], actions: list[Any]) -> dict[str, Any]:
         "a": [i + 1 for i in order],
         "c": {
             "context": _features(line["context"]),
-            "_multi": [{"action": _named(label)} for label in eligible],
+            "_multi": [{"action": _named(label), **_own(label, features)} for label in eligible],
         },
         "p": [pmf[i][1] for i in order] if pmf else [line["probability"]],
         "VWState": {"m": line["version"]} if "version" in line else None,
@@ -128,6 +131,12 @@ def _features(context: Any) -> Any:
         else:
             features[key] = _cut(value) if isinstance(value, float) else value
     return features
+
+
+def _own(label: Any, features: dict[str, Any]) -> dict[str, Any]:
+    """The namespace of an action's features, if it has any."""
+    own = features.get(dumps(label))
+    return {"features": _features(own)} if own else {}
 
 
 def _cut(value: float) -> float:
@@ -153,7 +162,7 @@ def decode(decision: Any) -> dict[str, Any]:
     >>> decode({"_label_cost": -1, "_label_probability": 0.8, "_label_Action": 2,
     ...         "c": {"User": {"age": 31, "tags": ["new"]}, "_multi": [{"Item": {"x": 1}}, {}]}})
     {'context': {'User.age': 31, 'User.tags': ['new']}, 'action': 2, 'probability': 0.8,
-     'reward': 1.0}
+     'reward': 1.0, 'features': {'in': '...', 'all': [[1, {'Item.x': 1}], [2, {}]]}}
     """
     if not isinstance(decision, dict):
         raise InputError(f"it holds {decision!r:.60}; expected an object, one decision")
@@ -179,6 +188,7 @@ def decode(decision: Any) -> dict[str, Any]:
         "pmf": _pmf(decision, labels),
         "version": state.get("m") if isinstance(state, dict) else None,
         "stands_for": _stands_for(decision.get("pdrop")),
+        "features": _features_of(actions, labels),
     }
     line = {key: value for key, value in line.items() if value is not None or key == "action"}
     unsaid = decision.get("_melee", {})
@@ -245,7 +255,7 @@ def _reward(cost: Any) -> Any:
         return -math.inf if cost > 0 else math.inf
 
 
-def _label(action: Any, number: int) -> Any:
+def _label(action: Any, number: Any) -> Any:
     features = action.get("action") if isinstance(action, dict) else None
     if isinstance(features, dict) and len(features) == 1:
         (kind, text), *_ = features.items()
@@ -302,13 +312,28 @@ def _pmf(decision: dict[str, Any], labels: list[Any]) -> list[list[Any]] | None:
     return [[label, probability[number]] for number, label in enumerate(labels, start=1)]
 
 
-def _context(shared: dict[str, Any]) -> Any:
-    ours = shared.get("context")
-    if list(shared) == ["context"] and _are_numbers(ours):
+def _features_of(actions: list[Any], labels: list[Any]) -> dict[str, Any] | None:
+    """The features of actions beside their labels, as a line has them; None if there are none."""
+    found, none = [], object()
+    for action in actions:
+        own = action if isinstance(action, dict) else {}
+        if _label(action, none) is not none:  # it is ours, and no feature
+            own = {name: value for name, value in own.items() if name != "action"}
+        found.append(_context(own, "features"))
+    if not any(found):
+        return None
+    if len({dumps(label) for label in labels}) < len(labels):
+        return None  # nobody knows whose they are
+    return Sets().to_json(dict(zip(map(label_from_json, labels), found, strict=True)))
+
+
+def _context(shared: dict[str, Any], unnamed: str = "context") -> Any:
+    ours = shared.get(unnamed)
+    if list(shared) == [unnamed] and _are_numbers(ours):
         return ours
     flat: dict[str, Any] = {}
     for name, value in shared.items():
-        if name == "context" and isinstance(value, dict):
+        if name == unnamed and isinstance(value, dict):
             _flatten("", value, flat)
         else:
             _flatten("", {name: value}, flat)

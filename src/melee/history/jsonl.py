@@ -7,7 +7,8 @@ r"""Histories as JSON lines: one object a line, in plain ASCII.
 (on one line). The context is an object, or an array of numbers; labels are written as in
 `melee.labels`. What is not known is left out, and so is `stands_for` where it is 1. Other fields
 are ignored. In logs of others the pmf may be an object of labels and probabilities; of many actions
-it is shorter (see `pmf`).
+it is shorter (see `pmf`). Features of actions, where they have any, are written once (see
+`features`).
 
 A line is appended in one write, so several processes may share a log on a local disk; network
 file systems do not promise that.
@@ -25,10 +26,11 @@ from typing import Any
 import numpy as np
 
 from melee.errors import InputError, file_error
+from melee.history.features import Sets, read_features
 from melee.history.history import TOO_DEEP, History, gather
 from melee.history.pmf import Lists, Places, read_pmf
 from melee.history.rounds import Round, check_round
-from melee.labels import label_from_json, label_to_json
+from melee.labels import Label, label_from_json, label_to_json
 from melee.limits import DIGITS, LINE, check_depth, check_unpacked
 
 _HALF_A_WORD = re.compile(r"[\w.+-]*")
@@ -59,18 +61,27 @@ def to_json(one: Round, lists: Lists | None = None) -> dict[str, Any]:
         line["pmf"] = lists.to_json(one.pmf)
     elif one.pmf is not None:
         line["pmf"] = [[label_to_json(label), p] for label, p in one.pmf.items()]
+    if one.features is not None:
+        line["features"] = (Sets() if lists is None else lists.features).to_json(one.features)
     return {key: value for key, value in line.items() if value is not None or key == "action"}
 
 
-def from_json(line: Any, lists: dict[str, Places] | None = None) -> dict[str, Any]:
+def from_json(
+    line: Any,
+    lists: dict[str, Places] | None = None,
+    sets: dict[str, dict[Label, Any]] | None = None,
+) -> dict[str, Any]:
     """The arguments of `read_round`, from a line's object.
 
-    `lists` are those that earlier lines have given; this one's joins them.
+    `lists` are those that earlier lines have given, and `sets` those of features; this one's join
+    them.
     """
     if not isinstance(line, dict):
         raise InputError(f"it holds {line!r:.60}; expected an object, one round")
     pmf = line.get("pmf")
     pmf = None if pmf is None else read_pmf(pmf, {} if lists is None else lists)
+    features = line.get("features")
+    features = None if features is None else read_features(features, {} if sets is None else sets)
     for name in ("context", "action"):
         if name not in line:
             raise InputError(f"the {name} is missing; expected a round to have one")
@@ -80,6 +91,7 @@ def from_json(line: Any, lists: dict[str, Places] | None = None) -> dict[str, An
         "reward": line.get("reward"),
         "probability": line.get("probability"),
         "pmf": pmf,
+        "features": features,
         "stands_for": 1.0 if line.get("stands_for") is None else line["stands_for"],
         **{name: line.get(name) for name in OPTIONAL},
     }
@@ -114,9 +126,10 @@ def bounded(line: bytes) -> bytes:
 def read(path: Path, *, strict: bool = True, usable: bool = False) -> History:
     """The rounds of a file of JSON lines."""
     lists: dict[str, Places] = {}
+    sets: dict[str, dict[Label, Any]] = {}
 
     def fields(raw: bytes) -> dict[str, Any]:
-        return from_json(load(raw), lists)
+        return from_json(load(raw), lists, sets)
 
     return gather(path, "line", lines(path), fields, strict=strict, usable=usable)
 

@@ -26,7 +26,7 @@ COLUMNS = (
     "stands_for",
 )
 NUMBERS = ("time", "probability", "reward", "stands_for")
-JSON = ("context", "action", "pmf")
+JSON = ("context", "action", "pmf", "features")
 _INDEX = re.compile(r"__index_level_\d+__")  # what pandas adds
 
 
@@ -83,10 +83,11 @@ def fields(row: dict[str, Any]) -> dict[str, Any]:
     if isinstance(line.get("pmf"), str):
         line["pmf"] = _parsed("pmf", line["pmf"])
     if "context" in row:
-        for name in ("context", "action"):
+        for name in ("context", "action", "features"):
             if isinstance(line.get(name), str):
                 line[name] = _parsed(name, line[name])
     else:
+        line.pop("features", None)  # a feature of that name
         line["context"] = {
             name: value
             for name, value in row.items()
@@ -114,13 +115,15 @@ def content(history: History, *, compress: bool = False) -> bytes:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    some = any(one.features is not None for one in history)
+    names = (*COLUMNS, "features") if some else COLUMNS
+    columns: dict[str, list[Any]] = {name: [] for name in names}
     for one in history:
         line = to_json(one)
         for name, column in columns.items():
             value = line.get(name)
             column.append(dumps(value) if name in JSON and name in line else value)
-    kinds = {name: pa.float64() if name in NUMBERS else pa.string() for name in COLUMNS}
+    kinds = {name: pa.float64() if name in NUMBERS else pa.string() for name in names}
     buffer = io.BytesIO()
     pq.write_table(pa.table(columns, schema=pa.schema(kinds)), buffer, write_page_checksum=True)
     return buffer.getvalue()

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from melee.errors import InputError, shown
+from melee.history.features import Sets
 from melee.labels import Label, check_label, label_from_json, label_to_json
 
 FEW = 10
@@ -92,9 +93,11 @@ class Lists:
     def __init__(self) -> None:
         self._lines: dict[tuple[Label, ...], int] = {}  # since a list was given
         self._names: dict[tuple[Label, ...], str] = {}
+        self.features = Sets()
 
     def clear(self) -> None:
         """Nothing has been given: it is another file, or nobody knows what is in it."""
+        self.features.clear()
         self._lines.clear()
         self._names.clear()
 
@@ -104,7 +107,8 @@ class Lists:
         if len(actions) <= FEW:
             return [[label_to_json(label), p] for label, p in pmf.items()]
         if len(self._names) >= _MOST_LISTS and actions not in self._names:
-            self.clear()
+            self._lines.clear()
+            self._names.clear()
         written: dict[str, Any] = {}
         n_lines = self._lines.get(actions, AGAIN)
         if n_lines >= AGAIN:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from melee.checks import check_probability, check_reward
-from melee.contexts import Context, read_context
+from melee.contexts import Context, read_context, read_features
 from melee.errors import InputError, shown
 from melee.history.pmf import Pmf, weighed
 from melee.labels import Label, check_label
@@ -45,6 +45,8 @@ class Round:
         How many rounds this one stands for, itself included: more than 1 where a share of rounds
         like it was dropped from the log at random, such as nine of ten without a click. Everything
         that averages over rounds counts it so often, and an agent learns it so often.
+    features
+        The features of actions that have any: of all that were eligible, or of the chosen one.
     """
 
     context: Context
@@ -57,6 +59,7 @@ class Round:
     explorer: str | None = None
     version: str | None = None
     stands_for: float = 1.0
+    features: Mapping[Label, Context] | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Round):
@@ -73,7 +76,8 @@ class Round:
     def _rest(self) -> tuple[Any, ...]:
         """Everything but the context, whose arrays `==` does not compare as a whole."""
         numbers = (self.reward, self.probability, self.time, self.stands_for)
-        return (self.action, *numbers, self.id, self.pmf, self.explorer, self.version)
+        features = None if self.features is None else _plain(self.features)
+        return (self.action, *numbers, self.id, self.pmf, self.explorer, self.version, features)
 
 
 def read_round(
@@ -88,6 +92,7 @@ def read_round(
     explorer: str | None = None,
     version: str | None = None,
     stands_for: Any = 1.0,
+    features: Mapping[Label, Any] | None = None,
 ) -> Round:
     """A checked round; refuses what could not have happened.
 
@@ -98,7 +103,7 @@ def read_round(
     melee.errors.InputError: the reward is inf; expected a finite number, within ±1e100, in any unit
     """
     optional = {"id": id, "time": time, "pmf": pmf, "explorer": explorer, "version": version}
-    optional["stands_for"] = stands_for
+    optional |= {"stands_for": stands_for, "features": features}
     made = _make(_number, context, action, reward, probability, **optional)
     check_round(made)
     return made
@@ -122,6 +127,7 @@ def _make(
     explorer: Any = None,
     version: Any = None,
     stands_for: Any = 1.0,
+    features: Any = None,
 ) -> Round:
     if pmf is not None:
         if not isinstance(pmf, Mapping):
@@ -146,7 +152,25 @@ def _make(
         explorer=_text("explorer", explorer),
         version=_text("version", version),
         stands_for=number("the number of rounds that the round stands for", stands_for),
+        features=None if features is None else _features(features),
     )
+
+
+def _features(given: Any) -> dict[Label, Context]:
+    """Features of actions, each read as a context is."""
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"the features are {shown(given)}; expected a dict of actions and their features"
+        )
+    return {
+        check_label(label): read_features(one, f"action {shown(label)}")
+        for label, one in given.items()
+    }
+
+
+def _plain(features: Mapping[Label, Context]) -> dict[Label, Any]:
+    """Features that `==` compares as a whole."""
+    return {k: v if isinstance(v, dict) else tuple(v.tolist()) for k, v in features.items()}
 
 
 def check_round(one: Round) -> None:

@@ -47,6 +47,14 @@ from melee.learners.interface import (
     spread_guess,
 )
 from melee.learners.linear import add_to_row, dot, dot_row
+from melee.learners.offers import (
+    choice,
+    differ,
+    left,
+    raised,
+    spread_with,
+    weighed,
+)
 from melee.learners.ridge import MAX_EXACT_FEATURES, DiagonalRidge, Ridge
 from melee.settings import count, number
 
@@ -121,11 +129,20 @@ class Adaptive(NamedTuple):
     ]  # (10,) weights of the members, prior mean, noise, deviation, low, span; how much rarer than
     # labels the first rewards were, in logarithms of odds; graded
     narrow: Scratch  # (features + 1,)
-    one: Annotated[Floats, Within(1.0, 1.0)]  # (1,) the context of the average
+    one: Annotated[Floats, Within(1.0, 1.0)]  # (1,) the intercept of a context
+    places: Scratch  # (actions,), whose length says how many there are to choose from
 
     @classmethod
     def start(
-        cls, n_rows: int, n_inputs: int, n_hidden: int, ridge: float, strong: float, *, exact: bool
+        cls,
+        n_rows: int,
+        n_inputs: int,
+        n_hidden: int,
+        ridge: float,
+        strong: float,
+        *,
+        exact: bool,
+        n_actions: int | None = None,
     ) -> "Adaptive":
         """Models that predict the average reward everywhere."""
         n_plain = n_inputs - n_hidden
@@ -139,6 +156,7 @@ class Adaptive(NamedTuple):
             now=np.zeros(10),
             narrow=np.zeros(n_plain),
             one=np.ones(1),
+            places=np.zeros(n_rows if n_actions is None else n_actions),
         )
         mix(state)
         return state
@@ -182,6 +200,12 @@ class AdaptiveLearner(Learner):
         penalties = float(self.ridge), float(self.strong)
         return Adaptive.start(n_rows, n_inputs, n_hidden, *penalties, exact=True)
 
+    def start_shared(self, n_rows: int, n_inputs: int, n_hidden: int, n_actions: int) -> Adaptive:
+        """The same for so many candidates, which share models."""
+        penalties = float(self.ridge), float(self.strong)
+        sizes = (n_rows, n_inputs, n_hidden)
+        return Adaptive.start(*sizes, *penalties, exact=True, n_actions=n_actions)
+
     def fits(self, n_rows: int, n_inputs: int) -> bool:
         """Whether exact models of this size are within the limits of time and memory."""
         return n_inputs - 1 <= self.exact and n_rows * n_inputs**2 <= MAX_EXACT
@@ -219,6 +243,12 @@ class AdaptiveDiagonalLearner(Learner):
         """The same where the plain member does not see some of the inputs."""
         penalties = float(self.ridge), float(self.strong)
         return Adaptive.start(n_rows, n_inputs, n_hidden, *penalties, exact=False)
+
+    def start_shared(self, n_rows: int, n_inputs: int, n_hidden: int, n_actions: int) -> Adaptive:
+        """The same for so many candidates, which share models."""
+        penalties = float(self.ridge), float(self.strong)
+        sizes = (n_rows, n_inputs, n_hidden)
+        return Adaptive.start(*sizes, *penalties, exact=False, n_actions=n_actions)
 
 
 @kernel
@@ -274,7 +304,7 @@ def mix(learner: Adaptive) -> None:
     average = totals[SUM] / n if n > 0.0 else low
     variance = max(totals[SQUARES] / n - average * average, 0.0) if n > 0.0 else 0.0
     variance += DOUBT * square / (n + 1.0)
-    actions = float(learner.average.ratio.shape[0])
+    actions = float(learner.places.shape[0])
     now[RARE] = rarer_than_labels(totals, low, span, actions)
     now[GRADED] = (n - totals[AT_LEAST] - totals[AT_MOST]) / (n + 2.0)
     odd = abs(now[RARE])
@@ -310,17 +340,18 @@ def mix(learner: Adaptive) -> None:
 
 @kernel
 def narrow(learner: Adaptive, x: Floats) -> None:
-    """Overwrite `narrow` with the features of x, without hidden units, and a 1."""
+    """Overwrite `narrow` with the features of x, without hidden units, and the intercept."""
     n = learner.narrow.shape[0] - 1
     for i in range(n):
         learner.narrow[i] = x[i]
-    learner.narrow[n] = 1.0
+    learner.narrow[n] = x[x.shape[0] - 1]
 
 
 @kernel
 def member_predict(member: Member, x: Floats, row: int, prior: float) -> float:
-    """x·w + prior·(1 - x·s)."""
-    return dot_row(member.ridge.weights, row, x) + prior * (1.0 - dot_row(member.toward, row, x))
+    """x·w + prior·(1 - x·s), where the 1 is the intercept of x."""
+    toward = x[x.shape[0] - 1] - dot_row(member.toward, row, x)
+    return float(dot_row(member.ridge.weights, row, x) + prior * toward)
 
 
 @kernel
@@ -349,13 +380,14 @@ def member_observe(
     gain(ridge, x, row, weight)
     step = ridge.scratch
     add_to_row(ridge.weights, row, step, target - by_weights)
-    add_to_row(toward, row, step, 1.0 - by_toward)
+    intercept = x[x.shape[0] - 1]
+    add_to_row(toward, row, step, intercept - by_toward)
     note_diagonal(ridge, member.diagonal, row)
     reached = dot(x, step)
     if said > 0.0 and reached < 1.0:
         ratio = min(reached / ((1.0 - reached) * weight) / said, 10.0)
         member.ratio[row] += FADING * (ratio - member.ratio[row])
-    return target - (by_weights + prior * (1.0 - by_toward))
+    return float(target - (by_weights + prior * (intercept - by_toward)))
 
 
 @implements(n_rows, Adaptive)
@@ -374,26 +406,33 @@ def adaptive_noise(learner: Adaptive) -> float:
 def adaptive_predict(learner: Adaptive, x: Floats, row: int) -> float:
     """The members' predictions by their weights."""
     now, total = learner.now, 0.0
-    narrow(learner, x)
+    wide, model = choice(x, row)
+    narrow(learner, wide)
     if now[0] > 0.0:
-        total += now[0] * member_predict(learner.wide, x, row, now[PRIOR])
+        total += now[0] * member_predict(learner.wide, wide, model, now[PRIOR])
     if now[1] > 0.0:
-        total += now[1] * member_predict(learner.plain, learner.narrow, row, now[PRIOR])
+        total += now[1] * member_predict(learner.plain, learner.narrow, model, now[PRIOR])
     if now[2] > 0.0:
-        total += now[2] * member_predict(learner.average, learner.one, row, now[PRIOR])
-    return total
+        one = wide[wide.shape[0] - 1 :]
+        total += now[2] * member_predict(learner.average, one, model, now[PRIOR])
+    return raised(x, row, total)
 
 
 @implements(predict_all, Adaptive)
 def adaptive_predict_all(learner: Adaptive, x: Floats, first: int, out: Floats) -> None:
     """The same for every row."""
     now = learner.now
-    narrow(learner, x)
+    if differ(x):
+        for a in range(out.shape[0]):
+            out[a] = predict(learner, x, first + a)
+        return
+    wide, _ = choice(x, first)
+    narrow(learner, wide)
     for a in range(out.shape[0]):
         out[a] = 0.0
     if now[0] > 0.0:
         for a in range(out.shape[0]):
-            out[a] += now[0] * member_predict(learner.wide, x, first + a, now[PRIOR])
+            out[a] += now[0] * member_predict(learner.wide, wide, first + a, now[PRIOR])
     if now[1] > 0.0:
         for a in range(out.shape[0]):
             said = member_predict(learner.plain, learner.narrow, first + a, now[PRIOR])
@@ -408,28 +447,30 @@ def adaptive_predict_all(learner: Adaptive, x: Floats, first: int, out: Floats) 
 def adaptive_spread(learner: Adaptive, x: Floats, row: int) -> float:
     """The noise times the members' √(x'A⁻¹x) by their weights."""
     now, total = learner.now, 0.0
-    narrow(learner, x)
+    wide, model = choice(x, row)
+    narrow(learner, wide)
     if now[0] > 0.0:
-        total += now[0] * spread(learner.wide.ridge, x, row)
+        total += now[0] * spread(learner.wide.ridge, wide, model)
     if now[1] > 0.0:
-        total += now[1] * spread(learner.plain.ridge, learner.narrow, row)
+        total += now[1] * spread(learner.plain.ridge, learner.narrow, model)
     if now[2] > 0.0:
-        total += now[2] * spread(learner.average.ridge, learner.one, row)
-    return float(now[NOISE] * total)
+        total += now[2] * spread(learner.average.ridge, wide[wide.shape[0] - 1 :], model)
+    return float(now[NOISE] * spread_with(x, row, total))
 
 
 @implements(spread_guess, Adaptive)
 def adaptive_spread_guess(learner: Adaptive, x: Floats, row: int) -> float:
     """The same by diagonals, in O(D)."""
     now, total = learner.now, 0.0
-    narrow(learner, x)
+    wide, model = choice(x, row)
+    narrow(learner, wide)
     if now[0] > 0.0:
-        total += now[0] * member_guess(learner.wide, x, row)
+        total += now[0] * member_guess(learner.wide, wide, model)
     if now[1] > 0.0:
-        total += now[1] * member_guess(learner.plain, learner.narrow, row)
+        total += now[1] * member_guess(learner.plain, learner.narrow, model)
     if now[2] > 0.0:
-        total += now[2] * member_guess(learner.average, learner.one, row)
-    return float(now[NOISE] * total)
+        total += now[2] * member_guess(learner.average, wide[wide.shape[0] - 1 :], model)
+    return float(now[NOISE] * spread_with(x, row, total))
 
 
 @implements(observe, Adaptive)
@@ -440,14 +481,17 @@ def adaptive_observe(learner: Adaptive, x: Floats, row: int, target: float, weig
     """
     totals, errors = learner.totals, learner.errors
     prior = learner.now[PRIOR] if totals[ROUNDS] > 0.0 else target
-    narrow(learner, x)
-    error = member_observe(learner.wide, x, row, target, weight, prior)
+    wide, model = choice(x, row)
+    own, weight = left(x, row, target), weighed(x, row, weight)
+    narrow(learner, wide)
+    error = member_observe(learner.wide, wide, model, own, weight, prior)
     errors[0] += error * error
-    error = member_observe(learner.plain, learner.narrow, row, target, weight, prior)
+    error = member_observe(learner.plain, learner.narrow, model, own, weight, prior)
     errors[1] += error * error
-    error = member_observe(learner.average, learner.one, row, target, weight, prior)
+    one = wide[wide.shape[0] - 1 :]
+    error = member_observe(learner.average, one, model, own, weight, prior)
     errors[2] += error * error
-    take_in(totals, target, float(learner.average.ratio.shape[0]))
+    take_in(totals, target, float(learner.places.shape[0]))
     mix(learner)
 
 

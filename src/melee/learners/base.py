@@ -29,6 +29,10 @@ class Learner(Configured):
         """The same where so many of the inputs, before the intercept, are hidden units."""
         return self.start(n_rows, n_inputs)
 
+    def start_shared(self, n_rows: int, n_inputs: int, n_hidden: int, n_actions: int) -> Any:
+        """The same where so many candidates share its models (see `melee.learners.offers`)."""
+        return self.start_widened(n_rows, n_inputs, n_hidden)
+
     def fits(self, n_rows: int, n_inputs: int) -> bool:
         """Whether models of this size are within its limits of time and memory."""
         return True

@@ -1,8 +1,10 @@
 """What every learner can do; kernels call these names and Numba picks by the state's type.
 
-A learner holds independent linear models, one per *row* of its weights: one row per action,
-or more where an explorer keeps several models of each. Contexts arrive with their intercept,
-a 1 in the last place.
+A learner holds independent linear models, one per row of its weights: one per action, or one that
+all candidates share; more where an explorer keeps several of each. Explorers speak of what can be
+chosen by its number: `x` is what is offered, and `row` the number of a choice in it, which
+`choice(x, row)` resolves to an input and a model (see `melee.learners.offers`). Contexts arrive
+with their intercept, a 1 in the last place.
 
 Beside these a learner's state has methods that only Python calls: see `LearnerState`.
 """
@@ -31,13 +33,13 @@ def n_rows(learner: Any) -> int:
 
 
 @generic
-def predict(learner: Any, x: Floats, row: int) -> float:
-    """The predicted reward of context x under model `row`."""
+def predict(learner: Any, x: Any, row: int) -> float:
+    """The predicted reward of a choice."""
     raise TypeError("not a learner")
 
 
 @generic
-def spread(learner: Any, x: Floats, row: int) -> float:
+def spread(learner: Any, x: Any, row: int) -> float:
     """How uncertain that prediction is: sqrt(x' A^-1 x), A the model's information so far.
 
     A learner that estimates its noise gives it in units of reward, noise·sqrt(x' A^-1 x).
@@ -64,32 +66,32 @@ def note_diagonal(ridge: Any, diagonal: Floats, row: int) -> None:
 
 
 @generic
-def spread_guess(learner: Any, x: Floats, row: int) -> float:
+def spread_guess(learner: Any, x: Any, row: int) -> float:
     """About as large as the spread, and sooner known where there is a way."""
     return spread(learner, x, row)
 
 
 @generic
-def correct(learner: Any, x: Floats, row: int, error: float, weight: float) -> None:
+def correct(learner: Any, x: Any, row: int, error: float, weight: float) -> None:
     """Learn that the prediction for x was too low by `error`, an observation of this weight."""
     raise TypeError("not a learner")
 
 
 @generic
-def observe(learner: Any, x: Floats, row: int, target: float, weight: float) -> None:
+def observe(learner: Any, x: Any, row: int, target: float, weight: float) -> None:
     """Learn that the reward of x was `target`, an observation of this weight."""
     correct(learner, x, row, target - predict(learner, x, row), weight)
 
 
 @generic
-def correct_all(learner: Any, x: Floats, first: int, errors: Floats) -> None:
+def correct_all(learner: Any, x: Any, first: int, errors: Floats) -> None:
     """The same for the models from row `first` on, each with an error of its own and weight 1."""
     for a in range(errors.shape[0]):
         correct(learner, x, first + a, errors[a], 1.0)
 
 
 @generic
-def predict_all(learner: Any, x: Floats, first: int, out: Floats) -> None:
+def predict_all(learner: Any, x: Any, first: int, out: Floats) -> None:
     """Overwrite `out` with the predictions of the models from row `first` on."""
     for a in range(out.shape[0]):
         out[a] = predict(learner, x, first + a)

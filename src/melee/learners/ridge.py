@@ -10,7 +10,8 @@ from melee.arrays import Floats, Positive, Scratch
 from melee.compiled import implements, interpreted_as
 from melee.learners.base import Learner
 from melee.learners.interface import correct, gain, note_diagonal, predict, predict_all, spread
-from melee.learners.linear import add_to_row, dot, dot_row, dot_rows, quadratic_form
+from melee.learners.linear import add_to_row, dot, dot_row, quadratic_form
+from melee.learners.offers import choice, dot_all, raised, spread_with, weighed
 from melee.settings import count, number
 
 MAX_EXACT_FEATURES = 150
@@ -120,19 +121,21 @@ class DiagonalRidge(NamedTuple):
 @implements(predict, Ridge, DiagonalRidge)
 def ridge_predict(learner: Ridge, x: Floats, row: int) -> float:
     """w·x."""
-    return dot_row(learner.weights, row, x)
+    own, model = choice(x, row)
+    return raised(x, row, dot_row(learner.weights, model, own))
 
 
 @implements(predict_all, Ridge, DiagonalRidge)
 def ridge_predict_all(learner: Ridge, x: Floats, first: int, out: Floats) -> None:
     """w·x for every row."""
-    dot_rows(learner.weights, first, x, out)
+    dot_all(x, learner.weights, first, out)
 
 
 @implements(spread, Ridge)
 def ridge_spread(learner: Ridge, x: Floats, row: int) -> float:
     """sqrt(x' A^-1 x)."""
-    return math.sqrt(max(quadratic_form(learner.inverse, row, x), 0.0))
+    own, model = choice(x, row)
+    return spread_with(x, row, math.sqrt(max(quadratic_form(learner.inverse, model, own), 0.0)))
 
 
 def _gain_at_once(learner: Ridge, x: Floats, row: int, weight: float) -> None:
@@ -177,18 +180,20 @@ def ridge_diagonal(ridge: Ridge, diagonal: Floats, row: int) -> None:
 @implements(correct, Ridge, DiagonalRidge)
 def ridge_correct(learner: Ridge, x: Floats, row: int, error: float, weight: float) -> None:
     """The error times the gain joins the weights of this row."""
-    gain(learner, x, row, weight)
-    add_to_row(learner.weights, row, learner.scratch, error)
+    own, model = choice(x, row)
+    gain(learner, own, model, weighed(x, row, weight))
+    add_to_row(learner.weights, model, learner.scratch, error)
 
 
 @implements(spread, DiagonalRidge)
 def diagonal_spread(learner: DiagonalRidge, x: Floats, row: int) -> float:
     """sqrt(sum of x_i² / A_ii)."""
     information = learner.information
+    own, model = choice(x, row)
     total = 0.0
-    for i in range(x.shape[0]):
-        total += x[i] * x[i] / information[row, i]
-    return math.sqrt(total)
+    for i in range(own.shape[0]):
+        total += own[i] * own[i] / information[model, i]
+    return spread_with(x, row, math.sqrt(total))
 
 
 @implements(gain, DiagonalRidge)

@@ -14,8 +14,10 @@ from melee.arrays import Amounts, Floats
 from melee.compiled import implements, interpreted_as, kernel
 from melee.learners.base import Learner
 from melee.learners.interface import correct, correct_all, predict, predict_all
-from melee.learners.linear import dot, dot_row, dot_rows
-from melee.settings import choice, number
+from melee.learners.linear import dot, dot_row
+from melee.learners.offers import choice, dot_all, raised, weighed
+from melee.settings import choice as one_of
+from melee.settings import number
 
 DEFAULT_LEARNING_RATE = 0.1
 """For callers that bring no labelled rows to choose a learning rate by."""
@@ -36,8 +38,8 @@ class SgdLearner(Learner):
     """
 
     name: ClassVar[str] = "sgd"
-    loss: str = choice("squared", "squared", "logistic")
-    steps: str = choice("plain", "plain", "adaptive")
+    loss: str = one_of("squared", "squared", "logistic")
+    steps: str = one_of("plain", "plain", "adaptive")
     learning_rate: float = number(DEFAULT_LEARNING_RATE, 0.0, above=True)
 
     def start(self, n_rows: int, n_inputs: int) -> Any:
@@ -118,19 +120,19 @@ def sigmoid(z: float) -> float:
 @implements(predict, Sgd, AdaptiveSgd)
 def sgd_predict(learner: Sgd, x: Floats, row: int) -> float:
     """w·x, through the logistic function for logistic loss."""
-    z = dot_row(learner.weights, row, x)
+    own, model = choice(x, row)
+    z = raised(x, row, dot_row(learner.weights, model, own))
     return sigmoid(z) if learner.logistic else z
 
 
-def _correct_at_once(learner: Sgd, x: Floats, row: int, error: float, weight: float) -> None:
+def _step_at_once(learner: Sgd, x: Floats, row: int, error: float, weight: float) -> None:
     learner.counts[row] += 1.0
     rate = learner.learning_rate / math.sqrt(math.sqrt(learner.counts[row]))
     learner.weights[row] += min(rate * weight, 1.0 / dot(x, x)) * error * x
 
 
-@implements(correct, Sgd)
-@interpreted_as(_correct_at_once)
-def sgd_correct(learner: Sgd, x: Floats, row: int, error: float, weight: float) -> None:
+@interpreted_as(_step_at_once)
+def sgd_step(learner: Sgd, x: Floats, row: int, error: float, weight: float) -> None:
     """Add step·error·x to w, the step cut where it would carry the prediction past its target."""
     weights = learner.weights
     learner.counts[row] += 1.0
@@ -138,6 +140,13 @@ def sgd_correct(learner: Sgd, x: Floats, row: int, error: float, weight: float) 
     step = min(rate * weight, 1.0 / dot(x, x)) * error
     for i in range(x.shape[0]):
         weights[row, i] += step * x[i]
+
+
+@implements(correct, Sgd)
+def sgd_correct(learner: Sgd, x: Floats, row: int, error: float, weight: float) -> None:
+    """One step."""
+    own, model = choice(x, row)
+    sgd_step(learner, own, model, error, weighed(x, row, weight))
 
 
 def _correct_all_at_once(learner: Sgd, x: Floats, first: int, errors: Floats) -> None:
@@ -159,7 +168,7 @@ def sgd_correct_all(learner: Sgd, x: Floats, first: int, errors: Floats) -> None
 @implements(predict_all, Sgd)
 def sgd_predict_all(learner: Sgd, x: Floats, first: int, out: Floats) -> None:
     """w·x of each model, through the logistic function for logistic loss."""
-    dot_rows(learner.weights, first, x, out)
+    dot_all(x, learner.weights, first, out)
     if learner.logistic:
         for a in range(out.shape[0]):
             out[a] = sigmoid(out[a])
@@ -167,19 +176,20 @@ def sgd_predict_all(learner: Sgd, x: Floats, first: int, out: Floats) -> None:
 
 @implements(correct, AdaptiveSgd)
 def adaptive_correct(
-    learner: AdaptiveSgd, x: Floats, row: int, error: float, weight: float
+    learner: AdaptiveSgd, offered: Any, row: int, error: float, weight: float
 ) -> None:
     """One normalized adaptive step; Algorithm 2 of Ross, Mineiro and Langford."""
-    w, squares, scales = learner.weights[row], learner.squares[row], learner.scales[row]
-    norms = learner.norms[row]
+    x, model = choice(offered, row)
+    w, squares, scales = learner.weights[model], learner.squares[model], learner.scales[model]
+    norms, weight = learner.norms[model], weighed(offered, row, weight)
     norms[0] += 1.0
-    target = predict(learner, x, row) + error
+    target = predict(learner, offered, row) + error
     for i in range(x.shape[0]):
         size = abs(x[i])
         if size > scales[i]:
             w[i] *= scales[i] / size
             scales[i] = size
-    error = target - predict(learner, x, row)  # new scales change what was predicted
+    error = target - predict(learner, offered, row)  # new scales change what was predicted
     for i in range(x.shape[0]):
         if x[i] != 0.0:
             share, gradient = x[i] / scales[i], weight * error * x[i]

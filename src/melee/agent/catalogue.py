@@ -1,0 +1,458 @@
+"""What an agent knows of candidates: their features and records, and the models of both.
+
+Memory is bounded. Of the candidates that were learned from latest, as many as models have records
+of, it remembers what each earned; any other one, new or forgotten, is judged by its features alone.
+Rows of features are kept for those that were offered latest, to be found again quickly.
+"""
+
+import zlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from melee.agent.file import Arrays, under
+from melee.agent.knowledge import MAX_MODEL_BYTES, MOST_EARNED, Knowledge, Labels, Lesson
+from melee.agent.pairs import LEAST_ROOM, PairModel
+from melee.arrays import Floats, Ints
+from melee.checks import RewardRange, read_number, read_whole
+from melee.contexts import Context, read_features
+from melee.errors import DataError, InputError, shown
+from melee.explorers import Explorer
+from melee.explorers.candidates import N_RECORDS, N_UNITS
+from melee.features import FeatureMap
+from melee.labels import Label, check_label, label_from_json, label_to_json
+
+MOST_KEPT = 2**15
+"""Candidates whose rows are kept."""
+MOST_CANDIDATES = 2**17
+"""Candidates of one decision."""
+
+
+class Offered(NamedTuple):
+    """The candidates of one decision, read and checked."""
+
+    labels: Labels
+    features: tuple[Context, ...]
+    content: Ints  # a checksum of the labels
+
+
+class _Latest(NamedTuple):
+    """What was offered the last time, which is often what is offered the next."""
+
+    given: dict[Label, Context]
+    offered: Offered
+    table: Floats
+
+
+class _Kept(NamedTuple):
+    """A candidate's features, and where its row is."""
+
+    features: Context
+    row: int
+
+
+class Catalogue(Knowledge):
+    """Decides among candidates by what it has learned of others like them, and of themselves.
+
+    Parameters
+    ----------
+    explorer, floor, seed, half_life, max_features, reward_range
+        As of `Knowledge`; contexts and candidates have as many features each.
+    """
+
+    model: PairModel
+    young: PairModel | None
+
+    def __init__(
+        self,
+        explorer: Explorer,
+        floor: float,
+        seed: int,
+        half_life: int | None,
+        max_features: int,
+        reward_range: RewardRange,
+    ) -> None:
+        explorer.check_candidates()
+        self.reward_range = reward_range
+        self.explorer, self.floor, self.seed, self.half_life = explorer, floor, seed, half_life
+        self.features, self.traits = FeatureMap(max_features), FeatureMap(max_features)
+        self.n_learned = self.version = 0
+        self.total_reward = 0.0
+        self.items: OrderedDict[Label, list[Any]] = OrderedDict()  # record, rounds, their rewards
+        self.sides = [0, -1]
+        self.room = LEAST_ROOM
+        self.young = None
+        self.model = self._new_model(0)
+        self._begin()
+
+    def _begin(self) -> None:
+        """What is derived from the rest."""
+        taken = {record for record, _, _ in self.items.values()}
+        self._free = [one for one in range(N_RECORDS - 1, -1, -1) if one not in taken]
+        self._drop_rows()
+        # Half of the columns are of contexts, and half of candidates.
+        most = self.model.most_features(MAX_MODEL_BYTES // 4) - N_UNITS
+        self.features.limit = self.traits.limit = max(most // 2, 1)
+
+    def _drop_rows(self) -> None:
+        self._kept: dict[Label, _Kept] = {}
+        self._table = np.zeros((LEAST_ROOM, self.traits.n_features))
+        self._revision = self.traits.revision
+        self._latest: _Latest | None = None
+
+    @property
+    def labels(self) -> Labels:  # type: ignore[override]
+        """The candidates of which there is a record, the latest last."""
+        return tuple(self.items)
+
+    @property
+    def columns(self) -> list[bool]:
+        """Of every column of pairs: whether it is a number, and not a 0 or 1."""
+        here, there = _numbers(self.features), _numbers(self.traits)
+        return [side in here if side >= 0 else -1 - side in there for side in self.sides]
+
+    def _new_model(self, generation: int) -> PairModel:
+        own = (self.explorer, self.seed, generation, self.sides, self.columns, self.room)
+        return PairModel(*own, self.reward_range)
+
+    def to_parts(self) -> tuple[dict[str, Any], Arrays]:
+        """Everything in it, copied."""
+        about: dict[str, Any] = {
+            "items": [[label_to_json(label), *one] for label, one in self.items.items()],
+            "sides": self.sides.copy(),
+            "room": self.room,
+            "n_learned": self.n_learned,
+            "version": self.version,
+            "total_reward": self.total_reward,
+            "features": self.features.to_json(),
+            "traits": self.traits.to_json(),
+        }
+        arrays: Arrays = {}
+        for name, model in zip(("model", "young"), self.models, strict=False):
+            about[name], parts = model.to_parts()
+            arrays |= {f"{name}.{path}": array for path, array in parts.items()}
+        return about, arrays
+
+    @classmethod
+    def restored(
+        cls,
+        about: Any,
+        arrays: Arrays,
+        explorer: Explorer,
+        floor: float,
+        seed: int,
+        half_life: int | None,
+        reward_range: RewardRange,
+    ) -> "Catalogue":
+        """What was written, of an agent with these parameters."""
+        known = cls.__new__(cls)
+        explorer.check_candidates()
+        known.reward_range = reward_range
+        known.explorer, known.floor, known.seed, known.half_life = explorer, floor, seed, half_life
+        known.features = FeatureMap.from_json(about["features"])
+        known.traits = FeatureMap.from_json(about["traits"])
+        known.n_learned = read_whole(about["n_learned"], 0, 2**62)
+        known.version = read_whole(about["version"], 0, 2**62)
+        known.total_reward = read_number(about["total_reward"], -MOST_EARNED, MOST_EARNED)
+        known.room = read_whole(about["room"], 1, 2 * MOST_CANDIDATES)
+        sizes = known.features.n_features, known.traits.n_features
+        known.sides = [read_whole(one, -sizes[1], sizes[0]) for one in about["sides"]]
+        if sorted(known.sides) != list(range(-sizes[1], sizes[0])):
+            raise DataError("columns that do not exist")
+        known.items = OrderedDict()
+        for label, record, rounds, earned in about["items"]:
+            known.items[check_label(label_from_json(label))] = [
+                read_whole(record, 0, N_RECORDS),
+                read_whole(rounds, 0, 2**62),
+                read_number(earned, -MOST_EARNED, MOST_EARNED),
+            ]
+        if len({record for record, _, _ in known.items.values()}) < len(about["items"]):
+            raise DataError("two candidates with one record")
+        models: dict[str, PairModel] = {}
+        for name in ("model", "young"):
+            if name == "model" or name in about:
+                one = about[name]
+                if (one["sides"], one["n_actions"]) != (known.sides, known.room):
+                    raise DataError("a model of another size")
+                own = (explorer, seed, reward_range)
+                models[name] = PairModel.from_parts(*own, one, under(name, arrays))
+        known.model, known.young = models["model"], models.get("young")
+        known._begin()
+        return known
+
+    def number(self, label: Label) -> int:
+        """Refused: candidates are known by what they are offered with."""
+        raise InputError(
+            f"action {shown(label)} comes without its features; this agent has no actions of its "
+            "own: give them with the question, act(context, actions={label: features})"
+        )
+
+    # -- deciding ---------------------------------------------------------------------------
+
+    def read(self, actions: Any) -> Offered:
+        """The candidates that a caller offers; changes nothing that matters."""
+        if self._revision != self.traits.revision:
+            self._drop_rows()
+        latest = self._latest
+        again = latest is not None and _same(latest.given, actions)
+        if again and latest is not None and tuple(actions) == latest.offered.labels:
+            return latest.offered
+        pairs = _listed(actions)
+        if not 1 <= len(pairs) <= MOST_CANDIDATES:
+            raise InputError(
+                f"there are {len(pairs)} candidates; expected 1 to {MOST_CANDIDATES:,}"
+            )
+        kept, features = self._kept, []
+        labels = tuple(label if type(label) is str else check_label(label) for label, _ in pairs)
+        if len(set(labels)) < len(labels):
+            twice = next(label for label in labels if labels.count(label) > 1)
+            raise InputError(f"candidate {shown(twice)} is given twice; give each once")
+        for label, (_, given) in zip(labels, pairs, strict=True):
+            known = kept.get(label)
+            if known is None or not _same(known.features, given):
+                features.append(read_features(given, f"candidate {shown(label)}"))
+            else:
+                features.append(known.features)
+        return offer(labels, tuple(features))
+
+    def ready_for(self, context: Context, offered: Offered) -> None:
+        """Be ready for a context and candidates like these; refuse other kinds than before."""
+        self._check_kinds(offered)
+        self.features.expect(context)
+        self.traits.expect(offered.features[0])
+        room = self._room_for(offered)
+        if room != self.room or self._is_behind:
+            self.room = room
+            self._grow()
+
+    def _check_kinds(self, offered: Offered) -> None:
+        widths = {0 if isinstance(one, dict) else len(one) for one in offered.features}
+        if len(widths) > 1:
+            raise InputError(
+                "the candidates' features are of several kinds; expected all dicts, or rows of as "
+                "many numbers each"
+            )
+        width = widths.pop()
+        if self.traits.width not in (None, width):
+            kinds = [f"{n} numbers" if n else "a dict" for n in (width, self.traits.width or 0)]
+            raise InputError(
+                f"the candidates' features are {kinds[0]}; expected {kinds[1]}, as the first ones "
+                "were: make a new agent for others"
+            )
+
+    def _room_for(self, offered: Offered) -> int:
+        room = self.room
+        while room < len(offered.labels):
+            room *= 2
+        return room
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether there are features that the models have not taken in."""
+        return len(self.sides) != self.features.n_features + self.traits.n_features
+
+    def rows(self, context: Context, offered: Offered) -> tuple[Floats, Floats, Ints]:
+        """The context's row, the candidates' rows, and where their records are."""
+        row, n = np.zeros(self.features.n_features), len(offered.labels)
+        items = self.items
+        records = [items[label][0] if label in items else -1 for label in offered.labels]
+        if self.traits.width is None or self.features.width is None:  # all are alike
+            return row, np.zeros((n, self.traits.n_features)), np.array(records, np.int64)
+        self.features.encode(context, row)
+        latest = self._latest
+        if latest is not None and latest.offered is offered:
+            return row, latest.table, np.array(records, np.int64)
+        if self._revision != self.traits.revision or len(self._kept) > MOST_KEPT:
+            self._drop_rows()
+        kept, places = self._kept, np.empty(n, np.int64)
+        for i, (label, features) in enumerate(zip(offered.labels, offered.features, strict=True)):
+            known = kept.get(label)
+            if known is None or known.features is not features:
+                known = self._keep(label, features)
+            places[i] = known.row
+        table = self._table[places]
+        named = dict(zip(offered.labels, offered.features, strict=True))
+        self._latest = _Latest(named, offered, table)
+        return row, table, np.array(records, np.int64)
+
+    def _keep(self, label: Label, features: Context) -> _Kept:
+        place = len(self._kept)
+        if label in self._kept:
+            place = self._kept[label].row
+        elif place == len(self._table):
+            self._table = np.concatenate([self._table, np.zeros_like(self._table)])
+        self.traits.encode(features, self._table[place])
+        self._kept[label] = _Kept(features, place)
+        return self._kept[label]
+
+    def choose(self, context: Context, offered: Offered, draw: int) -> tuple[list[float], int]:
+        """The probabilities of candidates, and the number of the one drawn."""
+        pmf = np.empty(len(offered.labels))
+        action = self.model.decide(*self.rows(context, offered), draw, self.floor, pmf)
+        return pmf.tolist(), action
+
+    def probabilities(self, context: Context, offered: Offered) -> list[float]:
+        """The probabilities of candidates; changes nothing that matters."""
+        self._check_kinds(offered)
+        if self.features.width is not None:
+            self.features.expect(context)
+        pmf, room, model = np.empty(len(offered.labels)), self._room_for(offered), self.model
+        if room > self.room:
+            model = PairModel.from_parts(
+                self.explorer, self.seed, self.reward_range, *model.to_parts()
+            )
+            model.take_in(self.sides, self.columns, self._filled, room)
+        model.look(*self.rows(context, offered), self.floor, pmf)
+        return pmf.tolist()
+
+    # -- learning ---------------------------------------------------------------------------
+
+    def learn(self, lessons: Sequence[Lesson]) -> int:
+        """Learn rounds in order."""
+        for one in lessons:
+            self.learn_lesson(one)
+        return len(lessons)
+
+    def check_lesson(self, lesson: Lesson) -> None:
+        """Refuse a record of another kind than those before."""
+        given: Context = {} if lesson.features is None else lesson.features
+        self._check_kinds(offer((lesson.action,), (given,)))
+        if self.features.width is not None:
+            self.features.expect(lesson.context)
+
+    def learn_lesson(self, lesson: Lesson) -> None:
+        """Learn a round."""
+        given: Context = {} if lesson.features is None else lesson.features
+        self.features.learn(lesson.context)
+        self.traits.learn(given)
+        if self._is_behind:
+            self._grow()
+        context, features = np.zeros(self.features.n_features), np.zeros(self.traits.n_features)
+        self.features.encode(lesson.context, context)
+        self.traits.encode(given, features)
+        row = [context[one] if one >= 0 else features[-1 - one] for one in self.sides]
+        item = self._item(lesson.action)
+        actions, numbers = np.array([item[0]], np.int64), (lesson.reward, lesson.probability)
+        self._teach(np.array([row]), actions, *(np.array([one]) for one in numbers))
+        item[1] += 1
+        item[2] += lesson.reward
+        self.total_reward += lesson.reward
+        self.n_learned += 1
+        self.version += 1
+
+    def _item(self, label: Label) -> list[Any]:
+        """A candidate's record, which may take the place of the one that is oldest."""
+        item = self.items.get(label)
+        if item is None:
+            if not self._free:
+                _, (record, _, _) = self.items.popitem(last=False)
+                for model in self.models:
+                    model.forget(record)  # type: ignore[attr-defined]
+                self._free.append(record)
+            item = self.items[label] = [self._free.pop(), 0, 0.0]
+        self.items.move_to_end(label)
+        return item
+
+    # -- growing ----------------------------------------------------------------------------
+
+    def _grow(self) -> None:
+        """Have the models take in features that are new, on either side, and room."""
+        n_here = sum(side >= 0 for side in self.sides)
+        here, there = self.features.n_features, self.traits.n_features
+        self.sides += range(n_here, here)
+        self.sides += [-1 - i for i in range(len(self.sides) - here, there)]
+        for model in self.models:
+            model.take_in(self.sides, self.columns, self._filled, self.room)  # type: ignore[attr-defined]
+        self._drop_rows()
+
+    @property
+    def _filled(self) -> list[float]:
+        """What pairs of the past had in every column."""
+        here, there = self.features.filled or [0.0], self.traits.filled or [0.0]
+        return [here[one] if one >= 0 else there[-1 - one] for one in self.sides]
+
+    def add(self, labels: Sequence[Label]) -> None:
+        """Refused."""
+        raise InputError(
+            "this agent has no actions of its own; offer new ones with act(context, actions={...})"
+        )
+
+    def remove(self, labels: Sequence[Label]) -> None:
+        """Let the records of candidates go."""
+        for label in labels:
+            if label in self.items:
+                record, _, _ = self.items.pop(label)
+                for model in self.models:
+                    model.forget(record)  # type: ignore[attr-defined]
+                self._free.append(record)
+                self.version += 1
+
+    def summary(self) -> list[tuple[Label, int, float]]:
+        """Every candidate of which there is a record, with its rounds and their average reward."""
+        return [(label, n, total / max(n, 1)) for label, (_, n, total) in self.items.items()]
+
+    def diagnostics(self, explorer: Explorer) -> dict[str, Any]:
+        """Counts, and what the explorer says of itself."""
+        return {
+            **super().diagnostics(explorer),
+            "candidate features": self.traits.n_features,
+            "records": len(self.items),
+        }
+
+
+def offer(labels: Labels, features: tuple[Context, ...]) -> Offered:
+    """Candidates that were read."""
+    content = zlib.crc32(repr(labels).encode("utf-8", "surrogatepass"))
+    return Offered(labels, features, np.array([content], np.int64))
+
+
+def _numbers(features: FeatureMap) -> set[int]:
+    """The features that are numbers."""
+    if features.width:
+        return set(range(features.width))
+    return {column.number for column in features.columns.values()}
+
+
+def _same(known: Any, given: Any) -> bool:
+    """Whether features are those that are known, to be found quickly."""
+    if type(given) is not dict or type(known) is not dict:
+        return False
+    try:
+        return bool(known == given)
+    except Exception:  # whatever an object of the caller's raises
+        return False
+
+
+def _listed(actions: Any) -> list[tuple[Label, Any]]:
+    """Candidates as pairs of a label and features."""
+    if isinstance(actions, dict):
+        return list(actions.items())
+    library = type(actions).__module__.partition(".")[0]
+    if library in ("pandas", "polars") and hasattr(actions, "columns"):
+        return _rows_of(actions, library)
+    if isinstance(actions, list | tuple | set | frozenset):
+        return [(label, None) for label in actions]
+    raise InputError(
+        f"actions are {shown(actions)}; expected candidates as a dict of labels and features, or "
+        "a table whose index, or column `id`, has their labels"
+    )
+
+
+def _rows_of(table: Any, library: str) -> list[tuple[Label, Any]]:
+    """The rows of a table; NaN in those of pandas stands for missing values."""
+    names = list(table.columns)
+    if len(set(names)) < len(names):
+        raise InputError("the table of candidates has two columns of one name; rename one")
+    if library == "polars":
+        if "id" not in names:
+            raise InputError("the table of candidates has no column `id`; expected their labels")
+        rows = list(table.iter_rows(named=True))
+        return [(row.pop("id"), row) for row in rows]
+    rows = table.to_dict("records")
+    labels = [row.pop("id") for row in rows] if "id" in names else table.index.tolist()
+    return [
+        (label, {k: None if isinstance(v, float) and v != v else v for k, v in row.items()})
+        for label, row in zip(labels, rows, strict=True)
+    ]

@@ -1,0 +1,264 @@
+"""Candidates: choices with features of their own, for any explorer over one model that they share.
+
+The row of a candidate is a *pair*: what is known of the situation and of the candidate, side by
+side. A linear model of pairs alone would rank candidates alike in every situation, so units join
+them to the context: products of one number of each, and *bumps*, which are 1 near one value of a
+candidate's number and fall to 0 at the next, by themselves and times a number of the context.
+
+A candidate that was chosen before has a *record*, so that a new article is judged by its topic at
+once and by what it earned later. The model is that of a mixed regression: reward = w·φ + b + noise,
+with an offset b for each candidate, drawn around 0, whose variance is 1/STRENGTH of the noise's.
+With n, Σφ and Σr of its rounds, m = n + STRENGTH, the offset that fits best is (Σr - w·Σφ)/m, and
+so the prediction is
+
+    w·(φ - Σφ/m) + Σr/m,    with variance φ̃'A⁻¹φ̃ + 1/m,    φ̃ = φ - Σφ/m.
+
+A new round adds m/(m+1)·φ̃φ̃' to the information A. So any learner of w fits the mixed model exactly,
+as a ridge does, if it is given φ̃ in place of φ, r - Σr/m in place of r, and that weight: which is
+what `melee.learners.offers` hands to it.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from melee.arrays import Amounts, Floats, Ints, Scratch, Within, Words
+from melee.compiled import implements, interpreted_as, kernel
+from melee.explorers.interface import distribution, learn
+from melee.explorers.rescaled import Rescaled, distribute
+from melee.learners.offers import OFFSET, PLAYS, VARIANCE, WEIGHT, Candidates
+from melee.rng import generator
+from melee.scaling import Scaling, scale_row
+
+N_UNITS = 96
+"""Units of a pair."""
+N_RECORDS = 512
+"""Candidates of which a model has a record."""
+STRENGTH = 10.0
+"""Rounds of a candidate that weigh as much as its features."""
+CENTRES = (-1.6, -0.8, 0.0, 0.8, 1.6)
+"""Where bumps are, in standard deviations; beyond the last a number counts as that."""
+WIDTH = 0.8
+
+
+class Units(NamedTuple):
+    """What joins a candidate's numbers to the context's; pairs were divided by √P before."""
+
+    columns: Annotated[Ints, Within(-1, 1e9)]  # (units, 2) of the context, or -1; of the candidate
+    shapes: Floats  # (units, 2): a bump's centre, and 1, or 0 for the number itself; 0 if unused
+    size: float  # √P undoes the division
+    share: float  # of a unit in the length of an input
+
+    @classmethod
+    def draw(cls, sides: Sequence[int], numbers: Sequence[bool], n_units: int) -> "Units":
+        """The units for pairs.
+
+        Parameters
+        ----------
+        sides
+            Of every column: where it is in the context, or -1 - i for where in the candidate.
+        numbers
+            Of every column: whether it is a number, and not a 0 or 1.
+        n_units
+            How many; where combinations are fewer, the others are 0.
+
+        Examples
+        --------
+        >>> units = Units.draw([0, -1], [True, True], 12)
+        >>> units.columns[4:7].tolist()
+        [[-1, 1], [0, 1], [0, 1]]
+        """
+        here = [i for i, side in enumerate(sides) if side >= 0]
+        there = [i for i, side in enumerate(sides) if side < 0]
+        bumps = [(i, c) for i in there if numbers[i] for c in CENTRES]
+        plain = [(i, None) for i in there if not numbers[i]]
+        alone = [(-1, i, c) for i, c in bumps]
+        if len(alone) + len(here) * (len(bumps) + len(plain)) > n_units:
+            bumps = []
+            plain = [(i, None) for i in there]
+        joint = [(j, i, c) for j in here for i, c in [*bumps, *plain]]
+        alone = alone[: n_units // 2]
+        left = n_units - len(alone)
+        if len(joint) > left:
+            rng = generator(0, "pairs", len(sides))
+            joint = [joint[i] for i in sorted(rng.choice(len(joint), left, replace=False))]
+        columns = np.full((n_units, 2), -1, np.int64)
+        shapes = np.zeros((n_units, 2))
+        for unit, (j, i, centre) in enumerate([*alone, *joint]):
+            columns[unit] = j, i
+            if centre is not None:
+                shapes[unit] = centre, 1.0
+        n_used = max(len(alone) + len(joint), 1)
+        return cls(columns, shapes, math.sqrt(len(sides)), 3.0 / math.sqrt(n_used))
+
+
+def _join_at_once(units: Units, x: Floats, wide: Floats) -> None:
+    n = x.shape[0] - 1
+    wide[:n] = x[:n]
+    here, there = units.columns[:, 0], units.columns[:, 1]
+    value = x[there] * units.size
+    held = np.minimum(np.maximum(value, CENTRES[0]), CENTRES[-1])
+    bump = np.maximum(1.0 - np.abs(held - units.shapes[:, 0]) / WIDTH, 0.0)
+    value = np.where(units.shapes[:, 1] > 0.0, bump, value)
+    value = np.where(here >= 0, value * (x[here] * units.size), value)
+    wide[n:-1] = np.where(there >= 0, value * units.share, 0.0)
+    wide[-1] = 1.0
+
+
+@interpreted_as(_join_at_once)
+def join(units: Units, x: Floats, wide: Floats) -> None:
+    """Overwrite `wide` with the columns of a pair, its units, and a 1 at the end."""
+    n = x.shape[0] - 1
+    for i in range(n):
+        wide[i] = x[i]
+    for unit in range(units.columns.shape[0]):
+        here, there = units.columns[unit, 0], units.columns[unit, 1]
+        total = 0.0
+        if there >= 0:
+            total = x[there] * units.size
+            if units.shapes[unit, 1] > 0.0:
+                held = min(max(total, CENTRES[0]), CENTRES[-1])
+                total = max(1.0 - abs(held - units.shapes[unit, 0]) / WIDTH, 0.0)
+            if here >= 0:
+                total = total * (x[here] * units.size)
+            total = total * units.share
+        wide[n + unit] = total
+    wide[wide.shape[0] - 1] = 1.0
+
+
+class Paired(NamedTuple):
+    """An explorer's state behind pairs of a context and a candidate."""
+
+    inner: Any
+    units: Units
+    counts: Amounts  # (records,) rounds
+    earned: Floats  # (records,) their rewards
+    sums: Floats  # (records, D) their inputs
+    plain: Scratch  # (D,)
+    inputs: Scratch  # (1, D)
+    own: Scratch  # (1, 4)
+
+    @classmethod
+    def around(cls, inner: Any, units: Units, n_columns: int) -> "Paired":
+        """The state before its first round."""
+        n = n_columns + len(units.columns) + 1
+        return cls(
+            inner,
+            units,
+            np.zeros(N_RECORDS),
+            np.zeros(N_RECORDS),
+            np.zeros((N_RECORDS, n)),
+            np.zeros(n),
+            np.zeros((1, n)),
+            np.zeros((1, 4)),
+        )
+
+
+class Pairs(NamedTuple):
+    """What is offered before it is scaled and joined: a context, and candidates with their records.
+
+    All that follows `sides` is room for a while.
+    """
+
+    context: Floats  # (d,)
+    table: Floats  # (n, features of candidates)
+    records: Ints  # (n,) where the record of each is, -1 for none
+    sides: Ints  # (P,) see `Units.draw`
+    scaling: Scaling
+    raw: Scratch  # (P,)
+    scaled: Scratch  # (P + 1,)
+    inputs: Scratch  # (n, D)
+    own: Scratch  # (n, 4)
+
+
+def _centre_at_once(state: Paired, record: int, inputs: Floats, own: Floats) -> None:
+    if record < 0:
+        own[:] = 0.0, 1.0 / STRENGTH, STRENGTH / (STRENGTH + 1.0), 0.0
+        return
+    n = state.counts[record]
+    m = n + STRENGTH
+    own[:] = state.earned[record] / m, 1.0 / m, m / (m + 1.0), n
+    if n > 0.0:
+        inputs -= state.sums[record] / m
+
+
+@interpreted_as(_centre_at_once)
+def centre(state: Paired, record: int, inputs: Floats, own: Floats) -> None:
+    """Take the record's part out of an input, and overwrite `own` with what it says."""
+    n = state.counts[record] if record >= 0 else 0.0
+    m = n + STRENGTH
+    own[OFFSET] = state.earned[record] / m if record >= 0 else 0.0
+    own[VARIANCE] = 1.0 / m
+    own[WEIGHT] = m / (m + 1.0)
+    own[PLAYS] = n
+    if n > 0.0:
+        for i in range(inputs.shape[0]):
+            inputs[i] -= state.sums[record, i] / m
+
+
+@kernel
+def lay_out(state: Paired, offered: Pairs, a: int) -> None:
+    """Overwrite the input of a candidate, and what is known of itself."""
+    for i in range(offered.sides.shape[0]):
+        side = offered.sides[i]
+        offered.raw[i] = offered.context[side] if side >= 0 else offered.table[a, -1 - side]
+    scale_row(offered.scaling, offered.raw, offered.scaled)
+    join(state.units, offered.scaled, offered.inputs[a])
+    centre(state, offered.records[a], offered.inputs[a], offered.own[a])
+
+
+@implements(distribute, Pairs)
+def distribute_pairs(offered: Pairs, state: Rescaled, t: int, rng: Words, pmf: Floats) -> None:
+    """The same of candidates, which are scaled as they are laid out."""
+    scaled = Pairs(
+        offered.context,
+        offered.table,
+        offered.records,
+        offered.sides,
+        state.scaling,
+        offered.raw,
+        offered.scaled,
+        offered.inputs,
+        offered.own,
+    )
+    distribution(state.inner, scaled, t, rng, pmf)
+
+
+@implements(distribution, Paired)
+def paired_distribution(state: Paired, x: Pairs, t: int, rng: Words, pmf: Floats) -> None:
+    """That of the inner explorer over all candidates."""
+    for a in range(pmf.shape[0]):
+        lay_out(state, x, a)
+    distribution(state.inner, Candidates(x.inputs, x.own), t, rng, pmf)
+
+
+def _note_at_once(state: Paired, record: int, reward: float) -> None:
+    if record >= 0:
+        state.counts[record] += 1.0
+        state.earned[record] += reward
+        state.sums[record] += state.plain
+
+
+@interpreted_as(_note_at_once)
+def note(state: Paired, record: int, reward: float) -> None:
+    """Count a round into a record; its input is in `plain`."""
+    if record >= 0:
+        state.counts[record] += 1.0
+        state.earned[record] += reward
+        for i in range(state.plain.shape[0]):
+            state.sums[record, i] += state.plain[i]
+
+
+@implements(learn, Paired)
+def paired_learn(
+    state: Paired, x: Floats, t: int, rng: Words, action: int, reward: float, probability: float
+) -> None:
+    """The inner explorer learns of the chosen candidate; `action` is where its record is, or -1."""
+    join(state.units, x, state.plain)
+    for i in range(state.plain.shape[0]):
+        state.inputs[0, i] = state.plain[i]
+    centre(state, action, state.inputs[0], state.own[0])
+    learn(state.inner, Candidates(state.inputs, state.own), t, rng, 0, reward, probability)
+    note(state, action, reward)

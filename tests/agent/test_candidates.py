@@ -1,0 +1,258 @@
+"""Agents without actions of their own: candidates come with the question."""
+
+import threading
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import melee
+from melee.agent import catalogue
+from melee.errors import InputError
+from melee.history import History
+
+TOPICS = ("sport", "film", "news")
+READER = {"age": 31.0, "likes": "film"}
+ARTICLES = {
+    "a17": {"topic": "sport", "hours old": 3},
+    "a18": {"topic": "film", "hours old": 40, "tags": ["long", "new"]},
+    "a19": {"topic": "news", "hours old": None},
+}
+
+
+def lived(rounds, agent=None, seed=0, explorer="linucb", **parameters):
+    """An agent that has met readers, and articles that come and go; and what the last were."""
+    rng = np.random.default_rng(seed)
+    agent = melee.Agent(explorer=explorer, **parameters) if agent is None else agent
+    articles = {f"a{i}": made(rng) for i in range(8)}
+    for t in range(rounds):
+        if t % 10 == 9:
+            articles.pop(next(iter(articles)))
+            articles[f"b{t}"] = made(rng)
+        reader = {"age": float(rng.integers(18, 70)), "likes": TOPICS[rng.integers(3)]}
+        decision = agent.act(reader, actions=articles)
+        chance = 0.1 + 0.7 * (articles[decision.action]["topic"] == reader["likes"])
+        agent.learn(decision.id, float(rng.random() < chance))
+    return agent, articles
+
+
+def made(rng):
+    return {"topic": TOPICS[rng.integers(3)], "length": float(rng.normal())}
+
+
+def likeliest(pmf):
+    return max(pmf, key=pmf.get)
+
+
+def test_a_new_article_is_judged_by_its_topic():
+    agent, _ = lived(400)
+    for topic in TOPICS:
+        new = {one: {"topic": one, "length": 0.0} for one in TOPICS}
+        assert likeliest(agent.pmf({"age": 40.0, "likes": topic}, actions=new)) == topic
+
+
+def test_candidates_may_be_tables_labels_or_dicts():
+    agent = melee.Agent(explorer="linucb")
+    table = pd.DataFrame({"topic": ["sport", "film"], "length": [1.0, None]}, index=["x", "y"])
+    assert agent.act(READER, actions=table).action in ("x", "y")
+    assert agent.act(READER, actions=table.assign(id=[7, 8])).action in (7, 8)
+    assert agent.act(READER, actions=["p", "q"]).action in ("p", "q")
+    assert agent.act(READER, actions={"r": None, ("s", 1): {}}).actions == ("r", ("s", 1))
+    numbers = melee.Agent(explorer="linucb")
+    decision = numbers.act([1.0, 2.0], actions={"u": [1.0, 0.0, 3.0], "v": np.array([2, 1, 0])})
+    assert numbers.learn(decision.id, 1.0)
+
+
+def test_late_rewards_are_learned_by_the_features_of_then():
+    agent, other = melee.Agent(explorer="linucb"), melee.Agent(explorer="linucb")
+    first = agent.act(READER, actions=ARTICLES, id="one")
+    other.act(READER, actions=ARTICLES, id="one")
+    other.learn("one", 1.0)
+    changed = {**ARTICLES, first.action: {"topic": "games"}}
+    agent.act(READER, actions=changed, id="two")
+    other.act(READER, actions=changed, id="two")
+    assert agent.learn(first, 1.0)
+    assert not agent.learn(first, 1.0)
+    assert agent.pmf(READER, actions=ARTICLES) == other.pmf(READER, actions=ARTICLES)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 30, 300])
+def test_a_saved_agent_goes_on_as_if_never_saved(rounds, tmp_path):
+    agent, articles = lived(rounds, half_life=100)
+    agent.act(READER, actions=articles, id="waits")
+    agent.save(tmp_path / "agent")
+    again = melee.Agent.load(tmp_path / "agent")
+    assert again.fingerprint == agent.fingerprint
+    assert again.learn("waits", 1.0) is agent.learn("waits", 1.0) is True
+    lived(30, agent, seed=1)
+    lived(30, again, seed=1)
+    assert again.fingerprint == agent.fingerprint
+
+
+def test_looking_changes_nothing():
+    agent, articles = lived(50)
+    before = agent.fingerprint
+    many = {i: made(np.random.default_rng(i)) for i in range(100)}  # more than ever before
+    assert sum(agent.pmf(READER, actions=many).values()) == pytest.approx(1.0)
+    assert len(agent.explain(READER, actions=articles).actions) == len(articles)
+    assert agent.fingerprint == before
+
+
+def test_many_at_once_are_the_same_decisions():
+    one, many = (lived(60)[0] for _ in range(2))
+    readers = [{"age": float(age), "likes": "news"} for age in range(20, 30)]
+    offers = [{k: ARTICLES[k] for k in list(ARTICLES)[i % 2 :]} for i in range(10)]
+    separately = [one.act(r, actions=o) for r, o in zip(readers, offers, strict=True)]
+    assert many.act_many(readers, actions=offers) == separately
+    same = [one.act(r, actions=ARTICLES) for r in readers]
+    assert many.act_many(readers, actions=ARTICLES) == same
+    assert many.act_many([], actions=ARTICLES) == []
+
+
+def test_a_ranking_has_probabilities_and_rewards_by_place():
+    agent, articles = lived(60)
+    ranking = agent.act(READER, actions=articles, top=3)
+    assert len(set(ranking.actions)) == 3
+    chances = [place.probability for place in ranking.places]
+    assert ranking.probability == pytest.approx(np.prod(chances))
+    assert [len(place.actions) for place in ranking.places] == [8, 7, 6]
+    learned = agent.n_learned_
+    assert agent.learn(ranking.places[1], 1.0)
+    assert agent.learn(f"{ranking.id}/3", 0.0)
+    assert agent.n_learned_ == learned + 2
+    fixed = melee.Agent(["a", "b", "c"], "linucb").act(READER, top=2, id="mine")
+    assert [place.id for place in fixed.places] == ["mine/1", "mine/2"]
+
+
+def test_the_draw_is_as_frequent_as_its_probability():
+    agent, articles = lived(100, explorer="softmax:temperature=0.3")
+    pmf = agent.pmf(READER, actions=articles)
+    chosen = [agent.act(READER, actions=articles).action for _ in range(2000)]
+    for label, p in pmf.items():
+        assert abs(chosen.count(label) / 2000 - p) < 4.0 * np.sqrt(p * (1 - p) / 2000) + 1e-9
+
+
+def test_the_oldest_records_are_forgotten(monkeypatch):
+    agent = melee.Agent(explorer="linucb")
+    monkeypatch.setattr(agent._knowledge, "_free", [2, 1, 0])
+    for i in range(5):
+        agent.learn(READER, f"a{i}", 1.0, 0.5, features={"topic": "film"})
+    assert agent.actions_ == ["a2", "a3", "a4"]
+    assert agent.n_learned_ == 5
+    counts = agent._knowledge.model.state.inner.counts
+    assert counts[:4].tolist() == [1.0, 1.0, 1.0, 0.0]
+    assert sum(agent.pmf(READER, actions=ARTICLES).values()) == pytest.approx(1.0)
+
+
+def test_rows_that_are_kept_are_bounded(monkeypatch):
+    monkeypatch.setattr(catalogue, "MOST_KEPT", 20)
+    agent = melee.Agent(explorer="linucb")
+    for i in range(30):
+        agent.act(READER, actions={f"a{i}-{j}": {"n": float(j)} for j in range(5)})
+    known: Any = agent._knowledge
+    assert len(known._kept) <= 25
+
+
+def test_a_log_carries_candidates_and_warms_another_agent(tmp_path):
+    path = tmp_path / "log.jsonl"
+    agent, articles = lived(120, log=path)
+    history = History.read(path)
+    last: Any = history[-1]
+    assert list(last.features) == list(articles)
+    assert last.features == {k: dict(v) for k, v in articles.items()}
+    assert path.stat().st_size / len(history) < 700  # eight candidates would be as much alone
+    for name in ("again.jsonl", "again.parquet", "again.dsjson"):
+        history.write(tmp_path / name)
+        assert list(History.read(tmp_path / name)) == list(history)
+    warmed = melee.Agent(explorer="linucb")
+    assert warmed.learn_rounds(history) == 120
+    for reader in (READER, {"age": 60.0, "likes": "news"}):
+        mine, theirs = (one.pmf(reader, actions=articles) for one in (agent, warmed))
+        assert mine == theirs
+    fixed = melee.Agent(history.actions, "linucb")
+    assert fixed.learn_rounds(history) == 120  # which looks at labels alone
+
+
+def test_a_decision_is_explained_by_names_of_both_sides():
+    agent, articles = lived(300)
+    why = agent.explain({"age": 30.0, "likes": "film"}, actions={"x": {"topic": "film"}})
+    names = {part.name for part in why.actions[0].features}
+    assert {"likes", "topic"} <= names
+    decision = agent.act(READER, actions=articles)
+    assert agent.explain(decision, actions=articles).chosen == decision.action
+    with pytest.raises(InputError, match="pass the candidates"):
+        agent.explain(decision)
+
+
+def test_threads_share_an_agent():
+    agent = melee.Agent(explorer="linucb")
+
+    def work(seed):
+        lived(40, agent, seed=seed)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert agent.n_learned_ == 160
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "no candidates": (None, "no candidates"),
+    "an empty dict": ({}, "there are 0 candidates"),
+    "a number": (3, "expected candidates as a dict"),
+    "a text": ("abc", "expected candidates as a dict"),
+    "NaN in a feature": ({"a": {"x": float("nan")}}, "candidate 'a': they hold nan"),
+    "an infinite feature": ({"a": {"x": np.inf}}, "finite"),
+    "numbers among names": ({"a": {"x": 1.0}, "b": [1.0]}, "several kinds"),
+    "numbers where names were": ({"a": [1.0, 2.0]}, "as the first ones were"),
+    "an object": ({"a": {"x": object()}}, "candidate 'a'"),
+    "a label twice": (["a", "a"], "given twice"),
+    "a table with a label twice": (pd.DataFrame({"id": [1, 1], "x": [0, 1]}), "given twice"),
+    "two columns of one name": (pd.DataFrame([[1, 2]], columns=["x", "x"]), "two columns"),
+    "a label that is none": ({float("nan"): {}}, "is no label"),
+    "features that are a text": ({"a": "sport"}, "candidate 'a'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_candidates_are_refused_and_nothing_is_changed(case):
+    agent, _ = lived(5)
+    before = agent.fingerprint
+    given, message = BAD[case]
+    for ask in (agent.act, agent.pmf):
+        with pytest.raises(InputError, match=message):
+            ask(READER, actions=given)
+    assert agent.fingerprint == before
+
+
+def test_other_misuse_is_refused():
+    agent, articles = lived(5)
+    before = agent.fingerprint
+    with pytest.raises(InputError, match="expected at most as many"):
+        agent.act(READER, actions=articles, top=9)
+    with pytest.raises(InputError, match="top is 0"):
+        agent.act(READER, actions=articles, top=0)
+    with pytest.raises(InputError, match="no actions of its own"):
+        agent.add_actions(["z"])
+    with pytest.raises(InputError, match="lists of candidates"):
+        agent.act_many([READER, READER], actions=[articles])
+    with pytest.raises(InputError, match="as the first ones were"):
+        agent.learn(READER, "a", 1.0, 0.5, features=[1.0])
+    assert agent.fingerprint == before
+    fixed = melee.Agent(["a", "b"], "linucb")
+    with pytest.raises(InputError, match="have none"):
+        fixed.learn(READER, "a", 1.0, 0.5, features={"x": 1.0})
+    for spec in ("cover", "eg-epsilon-greedy", "epsilon-greedy:optimizer=dr"):
+        with pytest.raises(InputError, match="candidates"):
+            melee.Agent(explorer=spec)
+
+
+def test_a_feature_that_changes_its_kind_is_another_column():
+    agent = melee.Agent(explorer="linucb")
+    for value in (3.0, "three", ["a", "b"], None, True):
+        decision = agent.act(READER, actions={"a": {"x": value}, "b": {"x": 1.0}})
+        assert agent.learn(decision.id, 1.0)
+    assert sum(agent.pmf(READER, actions={"a": {"x": "three"}}).values()) == 1.0

@@ -1,0 +1,174 @@
+"""Explorers over candidates: the mixed model is exact, and distributions are of the candidates."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from melee.errors import InputError
+from melee.explorers import Problem, parse
+from melee.explorers.candidates import (
+    N_UNITS,
+    STRENGTH,
+    Paired,
+    Pairs,
+    Units,
+    centre,
+    join,
+)
+from melee.explorers.interface import distribution, learn
+from melee.learners.interface import predict, spread
+from melee.learners.offers import Candidates
+from melee.rng import stream
+from melee.scaling import Scaling
+
+TAKES = [
+    "uniform",
+    "epsilon-greedy",
+    "epsilon-greedy:learner=ridge:epsilon=0.1",
+    "epsilon-decreasing:learner=diagonal",
+    "tau-first:rounds=5",
+    "softmax",
+    "bagging:bags=3",
+    "bagging:bags=3:learner=ridge",
+    "squarecb",
+    "linucb",
+    "linucb:learner=adaptive",
+    "gated-ucb",
+    "thompson",
+    "regcb-opt",
+    "regcb-elim",
+    "melee",
+]
+REFUSES = [
+    "cover",
+    "cover-nu",
+    "eg-epsilon-greedy",
+    "banditron",
+    "epsilon-greedy:optimizer=dr",
+    "epsilon-greedy:optimizer=ips",
+    "softmax:loss=logistic",
+]
+D, M, N = 3, 2, 7
+
+
+@pytest.fixture(autouse=True)
+def _as_machine_code():
+    with np.errstate(all="ignore"):  # words overflow
+        yield
+
+
+def pairs(state, rng, n=N):
+    """A context and n candidates, of which some have records."""
+    width = state.inner.inputs.shape[1]
+    return Pairs(
+        rng.normal(size=D),
+        rng.normal(size=(n, M)),
+        np.arange(n) - 2,
+        np.array([0, 1, 2, -1, -2]),
+        Scaling.identity(D + M),
+        np.zeros(D + M),
+        np.zeros(D + M + 1),
+        np.zeros((n, width)),
+        np.zeros((n, 4)),
+    )
+
+
+def begun(spec, room=N):
+    problem = Problem(D + M, room, reward_range=(0.0, 1.0))
+    return parse(spec).begin_paired(problem, [0, 1, 2, -1, -2], [True] * (D + M))
+
+
+def naive_mixed(X, rewards, items, n_items, penalty):
+    """The weights and offsets that minimise squared error, penalized, by one linear system."""
+    both = np.hstack([X, np.eye(n_items)[items]])
+    penalties = np.diag([penalty] * X.shape[1] + [STRENGTH] * n_items)
+    information = both.T @ both + penalties
+    return np.linalg.solve(information, both.T @ rewards), np.linalg.inv(information)
+
+
+def test_predictions_and_spreads_are_those_of_the_mixed_model():
+    rng = np.random.default_rng(0)
+    explorer = parse("linucb:ridge=0.3")
+    problem = Problem(4 + N_UNITS, 3, shared=True, n_hidden=N_UNITS)
+    units = Units.draw([0, 1, -1, -2], [True] * 4, N_UNITS)
+    state = Paired.around(explorer.start(problem), units, 4)
+    X, items = np.c_[rng.normal(size=(40, 4)) / 2, np.ones(40)], rng.integers(0, 3, 40)
+    rewards, wide = rng.random(40) + items, np.empty((41, 4 + N_UNITS + 1))
+    for i in range(40):
+        join(units, X[i], wide[i])
+        learn(state, X[i], i + 1, stream(0, "x"), int(items[i]), float(rewards[i]), 1.0)
+    solved, inverse = naive_mixed(wide[:40], rewards, items, 3, 0.3)
+    new = np.append(rng.normal(size=4) / 2, 1.0)
+    for item in (0, 2, -1):
+        join(units, new, wide[40])
+        extended = np.append(wide[40], np.eye(3)[item] if item >= 0 else np.zeros(3))
+        inputs, own = wide[40:].copy(), np.zeros((1, 4))
+        centre(state, item, inputs[0], own[0])
+        offered, learner = Candidates(inputs, own), state.inner.polopt.learner
+        assert_allclose(predict(learner, offered, 0), extended @ solved, atol=1e-8)
+        variance = extended @ inverse @ extended + (1.0 / STRENGTH if item < 0 else 0.0)
+        assert_allclose(spread(learner, offered, 0), np.sqrt(variance), atol=1e-8)
+
+
+@pytest.mark.parametrize("spec", TAKES)
+def test_a_distribution_over_candidates(spec):
+    rng, words = np.random.default_rng(1), stream(0, "x")
+    state = begun(spec, room=9)
+    for t in range(1, 40):
+        offered, pmf = pairs(state, rng, n=1 + t % 9), np.full(1 + t % 9, np.nan)
+        distribution(state, offered, t, words, pmf)
+        assert_allclose(pmf.sum(), 1.0)
+        assert (pmf >= 0.0).all()
+        a = int(np.argmax(pmf))
+        row = np.append(np.append(offered.context, offered.table[a]), 1.0)
+        learn(state, row, t, words, int(offered.records[a]), float(rng.random()), pmf[a])
+
+
+@pytest.mark.parametrize("spec", ["linucb", "melee", "bagging:bags=3:learner=ridge"])
+def test_the_order_of_candidates_does_not_matter(spec):
+    rng, words = np.random.default_rng(2), stream(0, "x")
+    state = begun(spec)
+    for t in range(1, 30):
+        row = np.append(rng.normal(size=D + M), 1.0)
+        learn(state, row, t, words, t % 5, float(row[0] * row[3] > 0.0), 0.5)
+    offered, pmf, turned = pairs(state, rng), np.empty(N), np.empty(N)
+    distribution(state, offered, 30, words, pmf)
+    back = offered._replace(table=offered.table[::-1].copy(), records=offered.records[::-1].copy())
+    distribution(state, back, 30, words, turned)
+    assert_allclose(turned[::-1], pmf)
+
+
+def test_a_candidate_is_judged_by_its_features_at_once_and_by_its_record_later():
+    rng, words = np.random.default_rng(3), stream(0, "x")
+    state = begun("epsilon-greedy:learner=ridge")
+    for t in range(1, 300):
+        row = np.append(rng.normal(size=D + M), 1.0)
+        good = float(row[3] > 0.0)
+        bad_item = t % 10 == 0
+        learn(state, row, t, words, 4 if bad_item else t % 4, 0.0 if bad_item else good, 1.0)
+    offered = pairs(state, rng, n=2)
+    offered.table[:, 0], offered.table[:, 1] = [2.0, -2.0], 0.0
+    offered.records[:] = -1
+    pmf = np.empty(2)
+    distribution(state, offered, 300, words, pmf)
+    assert pmf.tolist() == [1.0, 0.0]  # two new ones: by their features
+    offered.table[:, 0], offered.records[:] = 1.0, [4, -1]
+    distribution(state, offered, 300, words, pmf)
+    assert pmf.tolist() == [0.0, 1.0]  # alike, but one has never paid
+
+
+@pytest.mark.parametrize("spec", REFUSES)
+def test_explorers_that_cannot_say_so(spec):
+    with pytest.raises(InputError, match="candidates"):
+        begun(spec)
+
+
+def test_units_join_all_that_there_is_room_for():
+    few = Units.draw([0, 1, -1], [True, False, True], 32)
+    used = few.columns[few.columns[:, 1] >= 0]
+    assert {tuple(one) for one in used.tolist()} == {(-1, 2), (0, 2), (1, 2)}
+    assert len(used) == 15  # five bumps alone, and times each of two columns
+    many = Units.draw([*range(20), *range(-1, -21, -1)], [False] * 40, 32)
+    assert (many.columns >= 0).all()
+    assert (many.columns[:, 0] < 20).all()
+    assert (many.columns[:, 1] >= 20).all()
