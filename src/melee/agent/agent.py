@@ -200,8 +200,8 @@ class Agent:
         """Go on as the agent of a journal does, or begin a new one."""
         if self._first_labels is None:
             raise InputError(
-                "journal is given, and no actions: an agent whose candidates come with the question "
-                "keeps no journal; give the actions, or leave journal out and use log"
+                "journal is given, and no actions: an agent whose candidates come with the "
+                "question keeps no journal; give the actions, or leave journal out and use log"
             )
         for label in self._first_labels:
             label_to_json(label)

@@ -148,7 +148,7 @@ class Keeper:
         """Full records are learned."""
         now = time.time()
         rounds = zip(ids, lessons, times, strict=True)
-        self._unit += [events.record(id, now, *one, n) for id, one, n in rounds]
+        self._unit += [events.record(id, now, *one[:4], n) for id, one, n in rounds]
 
     def changed(self, what: str, labels: Sequence[Label]) -> None:
         """Actions were `added` or `removed`."""

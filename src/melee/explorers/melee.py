@@ -9,9 +9,9 @@ in units of the rewards' range, with the spread in units of the noise. The *bold
 to that of `gated-ucb`, for rewards that can be predicted: explore while nothing good is known, then
 stop. The *careful* one starts as about half a standard deviation of the noise, for rewards that are
 mostly luck. Both grow as an action falls behind its share of the rounds, so that one which was
-dropped by bad luck comes back. At first the gate opens to the bold one where rewards look like those
-of labels or variance is explained. All weights, and how the learner mixes its members, were trained
-on synthetic tasks of both kinds (`melee.meta`).
+dropped by bad luck comes back. At first the gate opens to the bold one where rewards look like
+those of labels or variance is explained. All weights, and how the learner mixes its members, were
+trained on synthetic tasks of both kinds (`melee.meta`).
 
 The inputs ψ_a mean the same on every task, whatever its features, number of actions, and unit of
 reward:
