@@ -55,9 +55,10 @@ format: .venv/ready
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-# The files that we write for VowpalWabbit, read by VowpalWabbit; estimates beside OBP's definitions.
+# The files that we write for VowpalWabbit, read by VowpalWabbit, which plays in a benchmark too;
+# estimates beside OBP's definitions.
 test-peers: .venv-peers/ready
-	.venv-peers/bin/python -m pytest tests/history tests/evaluation/test_obp.py
+	.venv-peers/bin/python -m pytest tests/history tests/evaluation/test_obp.py tests/benchmark/test_vw_itself.py
 
 bench-peers: .venv-peers/ready
 	.venv-peers/bin/python -m benchmarks.peers --out benchmarks/results

@@ -1,16 +1,15 @@
 """What `melee` earns, beside every other explorer at its best setting in hindsight.
 
-    python -m benchmarks.melee_rewards --suite DIR --out RUNS [--policies DIR,DIR] [--vw VW_RUNS]
+    python -m benchmarks.melee_rewards --suite DIR --out RUNS [--policies DIR,DIR]
 
 All play the same rows in the same order after the same preparation. Every other family has its
 parameters chosen on these very datasets, one setting for the whole suite, over SGD and over a
-ridge; `melee` is played as it ships. Resumable: run it again after an interruption. With --vw, the
-output directory of `benchmarks.vw_rewards` on the same suite, VowpalWabbit stands beside them.
+ridge; `melee` is played as it ships. Resumable: run it again after an interruption. VowpalWabbit
+stands beside it in `benchmarks.compare_vw`.
 """
 
 import argparse
 import itertools
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -111,19 +110,14 @@ def table(results: Results, name: str) -> list[str]:
     return lines
 
 
-def bars(results: Results, policies: list[str], vw: Path | None) -> list[str]:
+def bars(results: Results, policies: list[str]) -> list[str]:
     """One row per policy: what it earns, cold and without its guard too, and the margins."""
     means = dict(zip(results.explorers, results.mean_rewards().mean(axis=0), strict=True))
     best = {family: means[best_of(results, specs)] for family, specs in FAMILIES.items()}
-    peer = 0.0
-    if vw is not None:
-        told = json.loads((vw / "vw_rewards.json").read_text(encoding="utf-8"))
-        peer = max(one["score"] for one in told["settings"])
     shown = [one for one in FAMILIES if one.startswith(("linucb", "gated-ucb", FULL))]
     lines = [
-        f"| policy | mean reward | cold | no guard | {' | '.join(f'− {one}' for one in shown)} "
-        "| − best VW |",
-        "| --- " + "| ---: " * (len(shown) + 4) + "|",
+        f"| policy | mean reward | cold | no guard | {' | '.join(f'− {one}' for one in shown)} |",
+        "| --- " + "| ---: " * (len(shown) + 3) + "|",
     ]
     for policy in policies:
         chosen = "" if policy == "melee" else f":policy={policy}"
@@ -131,11 +125,10 @@ def bars(results: Results, policies: list[str], vw: Path | None) -> list[str]:
             means[as_listed(f"melee{chosen}{extra}")]
             for extra in ("", ":cold=true", ":guard=false")
         )
-        beside = f"{mine - peer:+.4f}" if vw is not None else "–"
         margins = " | ".join(f"{mine - best[family]:+.4f}" for family in shown)
         lines.append(
             f"| {Path(policy).name} | {mine:.4f} | {cold - mine:+.4f} | {bare - mine:+.4f} "
-            f"| {margins} | {beside} |"
+            f"| {margins} |"
         )
     return lines
 
@@ -145,7 +138,6 @@ def main() -> None:
     parser.add_argument("--suite", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--policies", default="", help="more trained policies, by commas")
-    parser.add_argument("--vw", type=Path, default=None)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--max-rounds", type=int, default=4000)
     parser.add_argument("--workers", type=int, default=2)
@@ -166,7 +158,7 @@ def main() -> None:
     results = load_results(Store.read(given.out))
     n = len(results.complete_datasets())
     lines = [f"{n} datasets, seeds {results.seeds}, at most {given.max_rounds:,} rounds.", ""]
-    lines += [*bars(results, policies, given.vw), "", *table(results, MELEE)]
+    lines += [*bars(results, policies), "", *table(results, MELEE)]
     text = "\n".join(lines)
     (given.out / "melee_rewards.md").write_text(text + "\n", encoding="utf-8")
     print(text)

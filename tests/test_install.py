@@ -42,9 +42,10 @@ def test_the_base_is_numpy_numba_and_the_terminal():
     assert _names(PROJECT["dependencies"]) == {"numpy", "numba", "typer", "rich"}
 
 
-def test_all_is_everything():
-    extras = PROJECT["optional-dependencies"]
+def test_all_is_everything_but_peers():
+    extras = set(PROJECT["optional-dependencies"]) - {"vw"}
     assert _packages("all") == {package for extra in extras for package in _packages(extra)}
+    assert _packages("vw") - _packages("all") == {"vowpalwabbit"}
 
 
 def test_what_is_developed_with_has_every_package():

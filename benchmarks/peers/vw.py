@@ -43,27 +43,6 @@ def write(prepared: Prepared, path: Path) -> None:
     path.write_text("".join(f"{label + 1} {line}\n" for label, line in rows))
 
 
-def write_costs(prepared: Prepared, path: Path) -> None:
-    """The rounds with the cost of every action, in [0, 1], for `--cbify_cs`.
-
-    Rewards are moved by the least and the most of the whole task: more than a bandit knows.
-    """
-    task = prepared.task
-    low, high = float(task.rewards.min()), float(task.rewards.max())
-    costs = ((high - task.rewards[prepared.order]) / (high - low)).tolist()
-    with path.open("w") as file:
-        for row, line in zip(costs, lines(prepared), strict=True):
-            label = " ".join(f"{a + 1}:{cost:.9g}" for a, cost in enumerate(row))
-            file.write(f"{label} {line}\n")
-
-
-def actions_of(options: str, path: Path) -> list[int]:
-    """The actions that a pass of the driver draws, from 0."""
-    chosen = path.with_suffix(".actions")
-    Workspace(f"{options} --quiet -d {path} -p {chosen}").finish()
-    return [int(line.split()[0]) - 1 for line in chosen.read_text().splitlines()]
-
-
 def drive(options: str, path: Path, n_rounds: int) -> Timing:
     """A pass of the driver, which runs while the workspace is constructed."""
     began = time.perf_counter()

@@ -1,7 +1,7 @@
 """Packages that not every installation has, and the sentence that asks for them.
 
 Deciding, learning, logging and evaluating need none of them. What does is listed in the extras of
-the distribution, by purpose: `tables`, `bench` and `dask`.
+the distribution, by purpose: `tables`, `bench`, `dask` and `vw`.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
 """The page in a real browser, from a file, without a network."""
 
 import dataclasses
+import re
 
 import pytest
 
@@ -133,6 +134,20 @@ def test_the_matrix_switches_its_test(page):
     page.click("#matrix-test button:nth-child(2)")
     shown = "return [...document.querySelectorAll('#matrices > div')].map(e => e.checkVisibility())"
     assert page.run(shown) == [False, True]
+
+
+def test_the_test_that_holds_its_level_is_shown_first(page):
+    assert page.texts("#matrix-test button[aria-pressed=true]") == ["A test that holds its level"]
+    shown = "return [...document.querySelectorAll('#matrices > div')].map(e => e.checkVisibility())"
+    assert page.run(shown) == [True, False]
+    assert page.run("return document.querySelector('#scatter-test').value") == "0"
+
+
+def test_the_table_shows_the_spread_over_seeds(page):
+    page.choose("#measure", "mean reward ± spread over seeds")
+    cells = page.texts("#rows tbody tr:first-child td")[3:]
+    assert all(re.fullmatch(r"0\.\d{4} ± 0\.\d{4}", cell) for cell in cells)
+    assert page.run("return document.querySelectorAll('#scatter-chart .spread').length") == 10
 
 
 def test_light_and_dark_differ_and_the_button_switches(page):

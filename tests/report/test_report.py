@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from melee.benchmark.results import CellResult, Results
 from melee.errors import InputError
-from melee.report import collect, write_report
+from melee.report import charts, collect, write_report
 from melee.statistics import check_levels, mean_differences, win_loss_matrix
 from tests.report.fabricate import fabricate
 
@@ -172,8 +172,10 @@ def test_wins_are_the_datasets_that_the_scatter_colours(results):
 
 def test_headline_and_matrix_are_those_of_the_statistics(results):
     data = collect(results)
-    assert data.tests[0].wins == win_loss_matrix(results).wins.tolist()
-    assert data.tests[1].wins == win_loss_matrix(results, test="seeds").wins.tolist()
+    assert data.tests[0].wins == win_loss_matrix(results, test="seeds").wins.tolist()
+    assert data.tests[1].wins == win_loss_matrix(results).wins.tolist()
+    net = win_loss_matrix(results, test="seeds").net.sum(axis=1)
+    assert [row.net for row in data.headline] == [int(net[row.explorer]) for row in data.headline]
     rows = {data.explorers[row.explorer]: row for row in data.headline}
     leader = next(name for name, row in rows.items() if row.gap is None)
     for one in mean_differences(results):
@@ -198,7 +200,7 @@ def test_the_a_a_check_stands_beside_each_test(results):
     again = fabricate(8, 5, failed=(3,), replicate=1)
     data = collect(results, again)
     checks = check_levels(results, again)
-    for test, kind in zip(data.tests, ("rounds", "seeds"), strict=True):
+    for test, kind in zip(data.tests, ("seeds", "rounds"), strict=True):
         shares = [getattr(checks[name], kind) for name in data.explorers]
         assert test.a_a_rates == [one.share for one in shares]
         found = sum(one.count for one in shares)
@@ -217,6 +219,105 @@ def test_without_an_a_a_check_the_report_says_so(results):
 def test_with_one_seed_only_the_papers_test_is_shown():
     (test,) = collect(fabricate(n_seeds=1)).tests
     assert "needs at least two" in test.note
+
+
+def test_the_test_that_holds_its_level_comes_first(results):
+    data = collect(results)
+    assert [test.name for test in data.tests] == ["A test that holds its level", "The paper’s test"]
+    assert "By the test that holds its level " in data.summary
+    assert "the row’s sum in the matrix of the test that holds its level." in data.headline_note
+    alone = collect(fabricate(n_seeds=1))
+    assert "By the paper’s test " in alone.summary
+    assert "the row’s sum in the matrix of the paper’s test." in alone.headline_note
+
+
+def test_the_spread_over_seeds_stands_beside_every_mean(results, report):
+    data = embedded(report)
+    complete = [one for one in data["datasets"] if one["complete"]]
+    for row in complete:
+        for i, explorer in enumerate(results.explorers):
+            means = [results.cell(row["name"], explorer, s).mean_reward for s in results.seeds]
+            assert row["spread"][i] == pytest.approx(np.std(means, ddof=1), abs=1e-6)
+    assert "The spread is the standard deviation over seeds" in data["datasets_note"]
+    told = table(report.parent / "tables" / "datasets.csv")
+    first = next(row for row in told if row["dataset"] == complete[0]["name"])
+    assert float(first["spread_over_seeds"]) == pytest.approx(complete[0]["spread"][0], abs=1e-6)
+    alone = collect(fabricate(n_seeds=1))
+    assert {value for row in alone.datasets for value in row.spread} == {None}
+    assert "run more to see the spread" in alone.datasets_note
+
+
+@pytest.mark.parametrize(
+    ("n_datasets", "n_explorers", "said"),
+    [
+        (
+            6,
+            4,
+            "With 3 families the smallest p that Wilcoxon’s test can give is 0.25, and 0.75 after",
+        ),
+        (2, 2, "With 1 family the smallest p that Wilcoxon’s test can give is 1, and 1 after"),
+        (14, 2, "can give is 0.016, and 0.016 after the correction. "),
+        (18, 2, None),
+    ],
+)
+def test_the_smallest_p_that_can_be_is_said_where_it_matters(n_datasets, n_explorers, said):
+    data = collect(fabricate(n_datasets, n_explorers, rounds=(60, 90)))
+    note = data.headline_note + " "
+    assert ("smallest p" in note) == (said is not None)
+    assert said is None or said in note
+    assert ("here no difference can be significant" in note) == (n_datasets <= 6)
+
+
+def test_no_p_value_is_below_the_smallest(results):
+    from melee.statistics import least_p_value, wilcoxon_holm
+
+    steady = Results.of(
+        [
+            dataclasses.replace(
+                one, rewards=np.full(5, 0.1 * results.explorers.index(one.explorer))
+            )
+            for one in fabricate(10, 3)
+        ]
+    )
+    found = wilcoxon_holm(steady)
+    assert {round(one.p_value, 12) for one in found} == {least_p_value(5)}
+
+
+def test_a_page_has_the_title_that_it_is_given(results, tmp_path):
+    path = write_report(results, tmp_path, title=" Spring <i>2026</i> ")
+    assert embedded(path)["title"] == "Spring <i>2026</i>"
+    assert "<title>Spring &lt;i&gt;2026&lt;/i&gt;</title>" in path.read_text()
+    assert collect(results).title == "fabricated: explorers compared"
+    assert collect(results, title="  ").title == "fabricated: explorers compared"
+
+
+def test_shares_stand_in_the_headline_and_by_dataset(results):
+    known = with_shares(results, unknown=("dataset-2",))
+    data = collect(known)
+    assert data.shares is not None
+    for row in data.headline:
+        assert row.share == data.shares.mean[row.explorer]
+        assert row.worst_share == data.shares.worst[row.explorer]
+    rows = {row.name: row for row in data.datasets}
+    assert rows["dataset-2"].share == [None] * 5
+    assert rows["dataset-0"].share == pytest.approx(data.shares.values[0])
+    assert "Shares are there where a dataset knows" in data.datasets_note
+    without = collect(results)
+    assert {row.share for row in without.headline} == {None}
+    assert "hares" not in without.datasets_note
+
+
+def test_long_names_fit_into_figures_and_stay_apart(recwarn):
+    long = [f"vw:--cover 16 --nounif --psi 0.1 --cb_type dr -l {rate}" for rate in (0.1, 2)]
+    short = fabricate(4, 2, rounds=(60, 90))
+    names = dict(zip(short.explorers, long, strict=True))
+    cells = [dataclasses.replace(one, explorer=names[one.explorer]) for one in short]
+    data = collect(Results.of(cells))
+    charts.figures(data)
+    assert [str(one.message) for one in recwarn if "layout" in str(one.message)] == []
+    drawn = {charts._named(data, i) for i in range(2)}
+    assert drawn == {f"{name[:18]}…{name[-17:]}" for name in long}
+    assert len(drawn) == 2
 
 
 def test_failures_are_counted_named_and_explained(report):

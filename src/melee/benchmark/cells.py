@@ -3,7 +3,8 @@
 A cell is dataset × explorer × seed. Its key is a hash of all that decides the result: the
 dataset's content (an agent's: its rows too), the explorer's full configuration (a trained policy by
 its checksum), the way it is played, the preparation, the seeds, and the code: this package's, and
-that of other packages that bring the explorer or its learner. Change any of them and the key is
+that of other packages that bring the explorer or its learner; of VowpalWabbit, its version, and the
+code of ours that it is played by. Change any of them and the key is
 another one, so results of different code, data or parameters can never mix. The driver computes
 keys for its plan, and the process that plays a cell computes its key again from what it has.
 """
@@ -17,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from melee.benchmark.packages import code_of_others
+from melee.benchmark.specs import read
+from melee.benchmark.vw import Vw
 from melee.benchmark.ways import by_agent, split
 from melee.compiled.keys import tree_hash
-from melee.explorers import parse
 from melee.preparation import N_LABELLED
 from melee.task import Task
 
@@ -39,6 +41,12 @@ _MATTERS_TO_AGENTS = (
 )  # fmt: skip
 """Those that decide it for an agent, beyond these."""
 
+_MATTERS_TO_VW = (
+    "rng", "task", "shares", "scaling", "standardizing", "preparation", "learners/interface",
+    "learners/sgd", "learners/linear", "explorers/ranged", "distributions", "benchmark/vw",
+)  # fmt: skip
+"""Those that decide it for VowpalWabbit, and no others: a new explorer of ours leaves its runs."""
+
 
 @functools.cache
 def code_version() -> str:
@@ -50,6 +58,12 @@ def code_version() -> str:
 def agent_version() -> str:
     """A hash of the code that matters to the results of agents alone."""
     return source_hash(*_MATTERS_TO_AGENTS)
+
+
+@functools.cache
+def vw_version() -> str:
+    """A hash of the code of ours that matters to the results of VowpalWabbit."""
+    return source_hash(*_MATTERS_TO_VW)
 
 
 def source_hash(*names: str) -> str:
@@ -112,7 +126,9 @@ class Cell:
 def identity(label: str) -> str:
     """A text that differs whenever decisions may; an agent's depend on an agent's code too."""
     spec, as_agent = split(label)
-    explorer = parse(spec)
+    explorer = read(spec)
+    if isinstance(explorer, Vw):
+        return f"{explorer.identity} as played by {vw_version()}"
     known = "@".join([explorer.identity, *code_of_others(explorer)])
     return f"{known} as agent {agent_version()}" if as_agent else known
 
@@ -131,6 +147,11 @@ def cell_key(
         "code": code,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def code_of(label: str, code: str) -> str:
+    """The part of a cell's key that is the code's; what VowpalWabbit needs is in its identity."""
+    return "" if isinstance(read(split(label)[0]), Vw) else code
 
 
 def exploration_seed(seed: int, replicate: int) -> int:
@@ -188,7 +209,7 @@ class Plan:
                         seed,
                         replicate,
                         self.max_rounds,
-                        self.code,
+                        code_of(label, self.code),
                     ),
                 )
                 for seed in self.seeds

@@ -15,12 +15,13 @@ from melee.benchmark.cells import Cell, Dataset, Plan, code_version, identity
 from melee.benchmark.engines import Engine
 from melee.benchmark.facts import Facts
 from melee.benchmark.results import CellResult, Results, fingerprint
+from melee.benchmark.specs import expand, is_preset, listed, read
 from melee.benchmark.store import Record, Store
+from melee.benchmark.vw import Vw, version
 from melee.benchmark.ways import by_agent, labels, split
 from melee.benchmark.work import Group, Times
 from melee.datasets import load_suite
 from melee.errors import InputError, whole_number
-from melee.explorers import parse
 from melee.learners.ridge import MAX_EXACT_FEATURES
 from melee.preparation import N_LABELLED
 from melee.rehearsal import refusal
@@ -52,17 +53,23 @@ def make_plan(
     Explorers are played over prepared numbers, as agents, or both (`way`). Those that agents refuse
     are left out there, and the plan says why. Datasets that only agents can play, because actions
     come and go or rewards come late, are played by agents under every label. Datasets of which
-    `facts` knows are not read, and those that are read are noted there.
+    `facts` knows are not read, and those that are read are noted there. Beside SPECs of ours there
+    may be `vw:OPTIONS` for VowpalWabbit, and `vw:grid` for many of them.
     """
     if not explorers:
         raise InputError("no explorers are given; name at least one, such as linucb")
-    specs = [parse(spec) for spec in explorers]
-    names = [one.short_spec for one in specs]
+    specs = [read(spec) for spec in expand(explorers)]
+    names = [listed(one) for one in specs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"explorer {twice[0]} is given twice; give each once")
+    for given in explorers:
+        if not is_preset(given) and isinstance(one := read(given), Vw):
+            one.try_out()
     asked = [label for name in names for label in labels(name, way)]
-    refused = {label: refusal(spec) for label in asked for spec, agent in [split(label)] if agent}
+    refused = {
+        label: refusal(read(spec)) for label in asked for spec, agent in [split(label)] if agent
+    }
     left_out = {label: reason for label, reason in refused.items() if reason}
     chosen = tuple(label for label in asked if label not in left_out)
     if not chosen:
@@ -223,10 +230,12 @@ def about(plan: Plan) -> dict[str, Any]:
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "n_labelled": N_LABELLED,
         "max_rounds": plan.max_rounds,
-        "settings": {label: parse(split(label)[0]).spec for label in plan.explorers},
+        "settings": {label: read(split(label)[0]).spec for label in plan.explorers},
     }
     if any(split(label)[1] for label in plan.explorers):
         noted["as agent"] = AS_AGENT
+    if any(isinstance(read(split(label)[0]), Vw) for label in plan.explorers):
+        noted["VowpalWabbit"] = version()
     if live := [one.name for one in plan.datasets if one.live]:
         noted["live datasets"] = LIVE.format(names=", ".join(live))
     if plan.left_out:

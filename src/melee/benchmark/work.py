@@ -13,13 +13,16 @@ from melee.benchmark.cells import (
     Cell,
     Dataset,
     cell_key,
+    code_of,
     code_version,
     content_of,
     exploration_seed,
     identity,
 )
 from melee.benchmark.packages import code_of_others
+from melee.benchmark.specs import read
 from melee.benchmark.store import Record
+from melee.benchmark.vw import Vw
 from melee.benchmark.ways import split
 from melee.datasets import Suite, load_suite
 from melee.errors import (
@@ -29,7 +32,6 @@ from melee.errors import (
     MissingPackageError,
     told,
 )
-from melee.explorers import parse
 from melee.extras import needed
 from melee.loop import Run, simulate
 from melee.preparation import Prepared, prepare
@@ -111,11 +113,11 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
                     cell.seed,
                     cell.replicate,
                     group.max_rounds,
-                    group.code,
+                    code_of(label, group.code),
                 )
                 if own_key != cell.key:
                     what = ["its policy"]
-                    what += ["its package's code"] if code_of_others(parse(spec)) else []
+                    what += ["its package's code"] if code_of_others(read(spec)) else []
                     what += ["the agent's code"] if as_agent else []
                     raise DataError(
                         f"explorer {cell.explorer}: {' or '.join(what)} changed while the "
@@ -133,6 +135,8 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
                     cell.key, run.rewards, run.seconds, run.expected_reward, run.share
                 )
                 break
+            except MissingPackageError:
+                raise
             except MemoryError:
                 reason = f"it ran out of memory, {attempt} times; use a machine with more"
                 record = Record.failure(cell.key, reason)
@@ -147,11 +151,15 @@ def play_group(group: Group, times: Times) -> Iterator[Record]:
 def _play(task: Task | Prepared, label: str, seed: int) -> Run:
     """The run of an explorer, in the way that its label says."""
     spec, as_agent = split(label)
+    explorer = read(spec)
+    if isinstance(explorer, Vw) and not as_agent:
+        prepared = task if isinstance(task, Prepared) else prepare(task, seed=seed)
+        return explorer.play(prepared, seed=seed)
     if not as_agent:
         return simulate(task, spec, seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MeleeWarning)  # nobody is there to act upon one
-        return rehearse(task, spec, seed=seed)
+        return rehearse(task, explorer, seed=seed)
 
 
 def _check_code(expected: str) -> None:

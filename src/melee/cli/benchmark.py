@@ -46,7 +46,11 @@ def bench(
     suite: Annotated[str, typer.Option(help="bundled, paper300, production or a directory.")],
     directory: Annotated[Path, typer.Option("--out", help="Where results go and are kept.")],
     explorers: Annotated[
-        str, typer.Option(help="SPECs, separated by commas; all by default.")
+        str,
+        typer.Option(
+            help="SPECs, separated by commas; all by default. vw:OPTIONS is VowpalWabbit, vw:grid "
+            "many settings of it; options with commas need quotes that the shell leaves."
+        ),
     ] = "",
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to N-1: order and exploration.")] = 3,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores.")] = None,
@@ -71,9 +75,10 @@ def bench(
     dry_run: Annotated[bool, typer.Option(help="Show the plan and an estimate.")] = False,
 ) -> None:
     """Run explorers on every dataset of a suite; run it again to continue or to do nothing."""
+    from melee.benchmark.specs import separate
     from melee.explorers import EXPLORERS
 
-    specs = [spec.strip() for spec in explorers.split(",") if spec.strip()] or list(EXPLORERS)
+    specs = separate(explorers) or list(EXPLORERS)
     _bench(
         suite,
         specs,
@@ -313,7 +318,10 @@ def compare(directory: Directory, format: Format = "table") -> None:  # noqa: A0
 
 
 @app.command()
-def report(directory: Directory) -> None:
+def report(
+    directory: Directory,
+    title: Annotated[str, typer.Option(help="Of the page; after the suite by default.")] = "",
+) -> None:
     """Write report.html, its figures and its tables into the directory of a benchmark."""
     from melee.benchmark.run import load_results
     from melee.report import write_report
@@ -321,7 +329,7 @@ def report(directory: Directory) -> None:
     store = _open(directory)
     plan, _ = store.load_plan()
     again = load_results(store, replicate=1) if plan.a_a else None
-    path = write_report(load_results(store), directory, again)
+    path = write_report(load_results(store), directory, again, title=title)
     out.print(f"report: {path}", highlight=False, soft_wrap=True)
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LINES = ["-", (0, (5, 2)), (0, (1, 1.5))]
 AHEAD, BEHIND, LEVEL = "#0072b2", "#d55e00", "#8b919b"
 SOFT = "#575e68"
+LONGEST_NAME = 36
+"""Letters of an explorer's name that a figure has room for."""
 
 
 def figures(data: ReportData) -> dict[str, bytes | None]:
@@ -73,7 +75,7 @@ def cdf(data: ReportData, figure: "Figure") -> None:
     figure.set_size_inches(8.0, 4.4)
     axes = figure.subplots()
     for i in data.order:
-        axes.plot(data.cdf.x, data.cdf.y[i], label=data.explorers[i], **_style(i))
+        axes.plot(data.cdf.x, data.cdf.y[i], label=_named(data, i), **_style(i))
     axes.set(xlim=(0, 1), ylim=(0, 1.01))
     axes.set_xlabel("relative reward x")
     axes.set_ylabel("share of datasets with at least x")
@@ -84,9 +86,9 @@ def cdf(data: ReportData, figure: "Figure") -> None:
 def heat_map(data: ReportData, figure: "Figure") -> None:
     """Significant wins minus losses of the row against the column, one panel per test."""
     order = data.order
-    size = 1.6 + 0.42 * len(order)
-    figure.set_size_inches(size * len(data.tests) + 0.8, size)
-    names = [data.explorers[i] for i in order]
+    size, room = 0.5 + 0.42 * len(order), _room(data)
+    figure.set_size_inches(size * len(data.tests) + room + 1.4, size + room)
+    names = [_named(data, i) for i in order]
     panels = figure.subplots(1, len(data.tests), squeeze=False, sharey=True)[0]
     for axes, test in zip(panels, data.tests, strict=True):
         wins = np.array(test.wins)[np.ix_(order, order)]
@@ -109,14 +111,14 @@ def shares(data: ReportData, figure: "Figure") -> None:
     found = data.shares
     assert found is not None
     rows = np.array([*found.values, found.mean, found.worst])[:, found.order]
-    figure.set_size_inches(3.2 + 0.46 * rows.shape[1], 1.8 + 0.21 * len(rows))
+    figure.set_size_inches(3.2 + 0.46 * rows.shape[1], 0.6 + _room(data) + 0.21 * len(rows))
     axes = figure.subplots()
     axes.imshow(np.clip(2.0 * rows - 1.0, -1, 1), cmap=_diverging(), vmin=-1, vmax=1, aspect="auto")
     for row, column in np.ndindex(*rows.shape):
         text = f"{round(float(rows[row, column]), 2) + 0.0:.2f}".replace("-", "−")
         axes.text(column, row, text, ha="center", va="center", fontsize=7)
     axes.axhline(len(found.values) - 0.5, color="black", linewidth=0.8)
-    axes.set_xticks(range(rows.shape[1]), [data.explorers[i] for i in found.order], rotation=90)
+    axes.set_xticks(range(rows.shape[1]), [_named(data, i) for i in found.order], rotation=90)
     axes.set_yticks(range(len(rows)), [*found.datasets, "mean", "worst"])
     axes.tick_params(length=0, labelsize=8)
     axes.spines[:].set_visible(False)
@@ -134,8 +136,8 @@ def scatter(data: ReportData, figure: "Figure") -> None:
     axes.plot([low, high], [low, high], color=SOFT, linewidth=0.8, linestyle="--")
     for sign, color, marker, text in (
         ("0", LEVEL, "o", "no significant difference"),
-        (first_better, BEHIND, "s", f"{data.explorers[x]} better"),
-        (other_better, AHEAD, "^", f"{data.explorers[y]} better"),
+        (first_better, BEHIND, "s", f"{_named(data, x)} better"),
+        (other_better, AHEAD, "^", f"{_named(data, y)} better"),
     ):
         mine = points[signs == sign]
         axes.scatter(
@@ -149,8 +151,8 @@ def scatter(data: ReportData, figure: "Figure") -> None:
             label=f"{text}: {len(mine)}",
         )
     axes.set(xlim=(low, high), ylim=(low, high), aspect="equal")
-    axes.set_xlabel(f"{data.explorers[x]}: mean reward")
-    axes.set_ylabel(f"{data.explorers[y]}: mean reward")
+    axes.set_xlabel(f"{_named(data, x)}: mean reward")
+    axes.set_ylabel(f"{_named(data, y)}: mean reward")
     _finish(axes)
     axes.legend(frameon=False, fontsize=8, loc="upper left")
 
@@ -172,7 +174,7 @@ def learning_curves(data: ReportData, figure: "Figure") -> None:
     lines = panels[0].get_lines()
     figure.legend(
         lines,
-        [data.explorers[i] for i in data.order],
+        [_named(data, i) for i in data.order],
         loc="outside right upper",
         frameon=False,
         fontsize=8,
@@ -186,7 +188,7 @@ def critical_difference(data: ReportData, figure: "Figure") -> None:
     order = np.argsort(average, kind="stable")
     half = -(-len(order) // 2)
     bars = 0.28 * len(data.ranks.cliques)
-    figure.set_size_inches(8.0, 1.1 + 0.27 * half + 0.4 * bars)
+    figure.set_size_inches(max(8.0, 4.0 + 2.0 * _room(data)), 1.1 + 0.27 * half + 0.4 * bars)
     axes = figure.subplots()
     axes.set(xlim=(1, max(2, len(order))), ylim=(-bars - half - 0.8, 1.6))
     axes.spines[["left", "right", "bottom"]].set_visible(False)
@@ -204,7 +206,7 @@ def critical_difference(data: ReportData, figure: "Figure") -> None:
         across = axes.get_yaxis_transform()
         axes.plot([average[i]] * 2, [0, depth], clip_on=False, **_style(int(i)))
         axes.annotate(
-            f"{data.explorers[i]} {average[i]:.2f}",
+            f"{_named(data, int(i))} {average[i]:.2f}",
             xy=(average[i], depth),
             xytext=(edge, depth),
             textcoords=across,
@@ -235,7 +237,7 @@ def cost(data: ReportData, figure: "Figure") -> None:
                 color=color,
                 markerfacecolor=color if i < len(COLORS) else "white",
                 markeredgewidth=2,
-                label=data.explorers[i],
+                label=_named(data, i),
             )
     _logarithmic(axes)
     axes.set_xlabel("seconds per 1000 rounds (logarithmic)")
@@ -258,6 +260,19 @@ def _curves(axes: "Axes", one: Curves, order: list[int]) -> None:
     axes.set_ylabel(one.y_label)
     axes.set_title(one.name if len(one.name) < 45 else one.name[:44] + "…", loc="left")
     _finish(axes)
+
+
+def _named(data: ReportData, i: int) -> str:
+    """An explorer's name, or its beginning and its end, which tell settings apart."""
+    name = data.explorers[i]
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[: LONGEST_NAME // 2]}…{name[-LONGEST_NAME // 2 + 1 :]}"
+
+
+def _room(data: ReportData) -> float:
+    """Inches that the longest name needs, along its line."""
+    return max(1.2, 0.075 * max(len(_named(data, i)) for i in data.order))
 
 
 def _style(i: int) -> dict[str, Any]:

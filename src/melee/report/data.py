@@ -9,8 +9,8 @@ from melee.errors import InputError
 from melee.report import words
 from melee.report.curves import learning_curves
 from melee.report.shares import shares_by_use, told
-from melee.report.values import Cdf, DatasetRow, HeadlineRow, Ranks, ReportData, Test
-from melee.statistics.matrix import TESTS
+from melee.report.values import Cdf, DatasetRow, HeadlineRow, Ranks, ReportData, Shares, Test
+from melee.statistics.matrix import Test as Kind
 
 REFERENCES = ("full-information",)
 """Explorers that see more than a bandit does; they are shown, but cannot lead."""
@@ -19,7 +19,7 @@ LEVEL, CONFIDENCE = 0.01, 0.95
 """Of the tests on single datasets, which is the paper's, and of intervals."""
 
 
-def collect(results: Results, a_a: Results | None = None) -> ReportData:
+def collect(results: Results, a_a: Results | None = None, title: str = "") -> ReportData:
     """Everything that the report shows, computed from results.
 
     Statistics are over the datasets on which every explorer has a run for every seed; the others
@@ -32,6 +32,8 @@ def collect(results: Results, a_a: Results | None = None) -> ReportData:
         The benchmark.
     a_a
         The same plan once more with other exploration seeds, for the A/A check.
+    title
+        What the page is called; after the suite when left out.
     """
     if not results.explorers:
         raise InputError("there is no result to report yet; run melee bench first")
@@ -52,17 +54,19 @@ def collect(results: Results, a_a: Results | None = None) -> ReportData:
     rows: list[HeadlineRow] = []
     if complete:
         seconds = _seconds(results, complete)
-        rows = _headline(results, contenders[0], relative, tests, seconds)
+        rows = _headline(results, contenders[0], relative, tests, seconds, shares)
         rows.sort(key=lambda row: order.index(row.explorer))
     failures = words.failures(results)
     ranks = _ranks(results) if comparable else None
     nothing = words.NOTHING.format(n=len(results.datasets))
-    summary = words.summary(results, contenders, rows, tests) if complete else nothing
+    summary = (
+        words.summary(results, contenders, rows, tests, _kinds(results)[0]) if complete else nothing
+    )
     if shares is not None:  # of uses in different units a mean reward says nothing
         said = told(shares, results.explorers)
         summary = said if by_share else f"{summary} {said}"
     return ReportData(
-        title=str(results.about.get("suite", "Benchmark")),
+        title=title.strip() or words.TITLE.format(suite=results.about.get("suite", "Benchmark")),
         facts=words.facts(results, complete),
         summary=summary,
         nothing=nothing,
@@ -71,8 +75,14 @@ def collect(results: Results, a_a: Results | None = None) -> ReportData:
         pair=_pair(order, contenders),
         n_planned=len(results.datasets),
         n_complete=len(complete),
+        n_seeds=len(results.seeds),
         headline=rows,
-        headline_note=words.HEADLINE_NOTE + (words.UNITS if shares else ""),
+        headline_note=words.headline_note(
+            n_families=len(_families(results)) if complete else 0,
+            n_others=k - 1,
+            kind=_kinds(results)[0],
+            shares=shares is not None,
+        ),
         shares=shares,
         tests=tests,
         ranks=ranks,
@@ -82,6 +92,7 @@ def collect(results: Results, a_a: Results | None = None) -> ReportData:
         cdf_note=words.CDF_NOTE,
         cost_note=words.COST_NOTE,
         datasets=_dataset_rows(results, complete, relative),
+        datasets_note=words.datasets_note(len(results.seeds), shares is not None),
         curves=learning_curves(results, complete),
         about=words.about(results),
         failures=failures,
@@ -116,11 +127,17 @@ def _dataset_rows(results: Results, complete: list[str], relative: Floats) -> li
     for dataset, of_dataset in cells.items():
         reward: list[float | None] = [None] * k
         seconds: list[float | None] = [None] * k
+        spread: list[float | None] = [None] * k
+        share: list[float | None] = [None] * k
         known = [one for one in of_dataset if not one.problem]
         for i, explorer in enumerate(results.explorers):
             mine = [one for one in known if one.explorer == explorer]
             if len(mine) == len(results.seeds):
-                reward[i] = float(np.mean([one.mean_reward for one in mine]))
+                means = [one.mean_reward for one in mine]
+                shares = [one.share for one in mine if one.share is not None]
+                reward[i] = float(np.mean(means))
+                spread[i] = float(np.std(means, ddof=1)) if len(means) > 1 else None
+                share[i] = float(np.mean(shares)) if len(shares) == len(mine) else None
                 rounds = sum(len(one.rewards) for one in mine)
                 seconds[i] = 1000 * sum(one.seconds for one in mine) / rounds
         first = next(iter(known or of_dataset), None)  # none where nothing has run yet
@@ -133,6 +150,8 @@ def _dataset_rows(results: Results, complete: list[str], relative: Floats) -> li
                 first.n_actions if first else 0,
                 complete=dataset in places,
                 reward=reward,
+                spread=spread,
+                share=share,
                 relative=places.get(dataset, nothing),
                 seconds=seconds,
             )
@@ -140,14 +159,19 @@ def _dataset_rows(results: Results, complete: list[str], relative: Floats) -> li
     return rows
 
 
+def _kinds(results: Results) -> list[Kind]:
+    """With two seeds or more the test that holds its level comes first; then the paper's."""
+    return ["seeds", "rounds"] if len(results.seeds) > 1 else ["rounds"]
+
+
 def _tests(results: Results, again: Results | None) -> list[Test]:
-    """The paper's test, and with two seeds or more the one that holds its level."""
+    """The tests, of which the first one is shown and counted unless another is asked for."""
     k = len(results.explorers)
     checks, problem = _a_a(results, again)
     tests = []
-    for kind in TESTS[: 2 if len(results.seeds) > 1 else 1]:
+    for kind in _kinds(results):
         found = statistics.outcomes(results, LEVEL, kind)
-        name, note = words.TESTS[kind]
+        name, _, note = words.TESTS[kind]
         if len(results.seeds) < 2:
             note += words.ONE_SEED
         shares = [one.rounds if kind == "rounds" else one.seeds for one in checks]
@@ -179,7 +203,12 @@ def _a_a(results: Results, again: Results | None) -> tuple[list[statistics.Level
 
 
 def _headline(
-    results: Results, leader: int, relative: Floats, tests: list[Test], seconds: Floats
+    results: Results,
+    leader: int,
+    relative: Floats,
+    tests: list[Test],
+    seconds: Floats,
+    shares: Shares | None,
 ) -> list[HeadlineRow]:
     """One row per explorer, as planned."""
     names, k = results.explorers, len(results.explorers)
@@ -200,6 +229,8 @@ def _headline(
         HeadlineRow(
             explorer=i,
             reward=float(rewards[i]),
+            share=None if shares is None else shares.mean[i],
+            worst_share=None if shares is None else shares.worst[i],
             gap=gaps.get(i),
             p_value=chance.get(names[i]),
             relative=float(relative[:, i].mean()),

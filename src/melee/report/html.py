@@ -21,7 +21,11 @@ from melee.report.values import CURVE_SCALE, Curves, ReportData
 
 
 def write_report(
-    results: Results, directory: str | os.PathLike[str], a_a: Results | None = None
+    results: Results,
+    directory: str | os.PathLike[str],
+    a_a: Results | None = None,
+    *,
+    title: str = "",
 ) -> Path:
     """Write report.html, figures/ and tables/ into a directory; the path of the page.
 
@@ -36,9 +40,11 @@ def write_report(
         Made if it does not exist; files of an earlier report are replaced.
     a_a
         The same plan once more with other exploration seeds, for the A/A check.
+    title
+        What the page is called; after the suite when left out.
     """
     home = Path(directory)
-    data = collect(results, a_a)
+    data = collect(results, a_a, title)
     for folder, files in (("figures", charts.figures(data)), ("tables", tables(data, results))):
         make_directory(home / folder)
         for name, content in files.items():
@@ -53,7 +59,7 @@ def write_report(
 def page(data: ReportData) -> str:
     """The page as text. Names from data enter as escaped text or as JSON, never as markup."""
     template = (resources.files("melee.report") / "page.html").read_text(encoding="utf-8")
-    values = {"title": html.escape(f"{data.title}: explorers compared"), "data": _embedded(data)}
+    values = {"title": html.escape(data.title), "data": _embedded(data)}
     # One pass, so that a dataset called {{data}} stays a name.
     return re.sub(r"\{\{(title|data)\}\}", lambda found: values[found[1]], template)
 

@@ -17,12 +17,15 @@ def tables(data: ReportData, results: Results) -> dict[str, bytes | None]:
     names = data.explorers
     return {
         "headline.csv": _csv(
-            "explorer,mean_reward,against_leader,low,high,p_value,mean_relative_reward,"
+            "explorer,mean_reward,mean_share,worst_share,against_leader,low,high,p_value,"
+            "mean_relative_reward,"
             "average_rank,net_significant_wins,share_best,seconds_per_1000_rounds",
             (
                 (
                     names[row.explorer],
                     row.reward,
+                    row.share,
+                    row.worst_share,
                     *(row.gap or ("", "", "")),
                     row.p_value,
                     row.relative,
@@ -68,7 +71,8 @@ def tables(data: ReportData, results: Results) -> dict[str, bytes | None]:
             ),
         ),
         "datasets.csv": _csv(
-            "dataset,family,complete,explorer,mean_reward,relative_reward,seconds_per_1000_rounds",
+            "dataset,family,complete,explorer,mean_reward,spread_over_seeds,share,relative_reward,"
+            "seconds_per_1000_rounds",
             (
                 (
                     one.name,
@@ -76,6 +80,8 @@ def tables(data: ReportData, results: Results) -> dict[str, bytes | None]:
                     one.complete,
                     names[i],
                     one.reward[i],
+                    one.spread[i],
+                    one.share[i],
                     one.relative[i],
                     one.seconds[i],
                 )

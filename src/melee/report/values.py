@@ -11,11 +11,14 @@ class HeadlineRow:
     """One explorer over all complete datasets.
 
     `gap` is the mean difference from the leader with its 95 % interval, `p_value` Wilcoxon's over
-    families with Holm's correction; the leader has neither.
+    families with Holm's correction; the leader has neither. The mean and the worst share are there
+    where some datasets have one.
     """
 
     explorer: int
     reward: float
+    share: float | None
+    worst_share: float | None
     gap: tuple[float, float, float] | None
     p_value: float | None
     relative: float
@@ -63,7 +66,11 @@ class Ranks:
 
 @dataclass(frozen=True)
 class DatasetRow:
-    """One dataset; values by explorer, None where some seed has no run."""
+    """One dataset; values by explorer, None where some seed has no run.
+
+    `spread` is the standard deviation of the mean rewards of seeds, None where there is one seed;
+    `share` is there where the dataset knows its expected rewards.
+    """
 
     name: str
     family: str
@@ -72,6 +79,8 @@ class DatasetRow:
     n_actions: int
     complete: bool
     reward: list[float | None]
+    spread: list[float | None]
+    share: list[float | None]
     relative: list[float | None]
     seconds: list[float | None]
 
@@ -125,6 +134,7 @@ class ReportData:
     pair: tuple[int, int]
     n_planned: int
     n_complete: int
+    n_seeds: int
     headline: list[HeadlineRow]
     headline_note: str
     shares: Shares | None
@@ -136,6 +146,7 @@ class ReportData:
     cdf_note: str
     cost_note: str
     datasets: list[DatasetRow]
+    datasets_note: str
     curves: list[Curves]
     about: list[tuple[str, list[tuple[str, str]]]]
     failures: list[Failure]

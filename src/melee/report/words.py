@@ -6,18 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from melee import statistics
 from melee.benchmark.results import Results
 from melee.report.values import Failure, HeadlineRow, Test
 from melee.statistics import LevelCheck, Share
 
+TITLE = "{suite}: explorers compared"
+"""Of a page that was given no other."""
 TESTS = {
     "rounds": (
         "The paper’s test",
+        "the paper’s test",
         "A paired t-test over all rounds at the 0.01 level, seeds pooled. The rounds of one run "
         "are not independent, so it tends to find more differences than there are.",
     ),
     "seeds": (
         "A test that holds its level",
+        "the test that holds its level",
         "A moderated t-test over seeds at the 0.01 level: a seed is one independent repetition, "
         "and its variance borrows strength from all datasets. It is made to err on 1 % of datasets "
         "on average, which the A/A check tries, and misses more true differences.",
@@ -35,8 +40,13 @@ HEADLINE_NOTE = (
     "signed-rank test over families with Holm’s correction; the leader was picked by these same "
     "data, which flatters it a little. Relative reward: 0 is the worst and 1 "
     "the best explorer of a dataset. Rank 1 is best; a family counts once. Net significant wins: "
-    "the row’s sum in the matrix of the paper’s test."
+    "the row’s sum in the matrix of {test}."
 )
+LEAST_P = (
+    " With {n} {families} the smallest p that Wilcoxon’s test can give is {least}, and {corrected} "
+    "after the correction{verdict}."
+)
+NEVER = ": here no difference can be significant, however large"
 UNITS = (
     " Where uses pay in different units, those that pay most decide a mean reward: look at shares "
     "and ranks there."
@@ -57,11 +67,48 @@ COST_NOTE = (
 )
 
 
+WORTH_SAYING = 0.01
+"""Where the smallest p that can be is above this, the reader is told."""
+
+
+def headline_note(*, n_families: int, n_others: int, kind: str, shares: bool) -> str:
+    """What the columns of the headline mean, and what its p-values cannot be."""
+    text = HEADLINE_NOTE.format(test=TESTS[kind][1])
+    least = statistics.least_p_value(n_families)
+    corrected = min(1.0, n_others * least)
+    if n_families and n_others and corrected > WORTH_SAYING:
+        text += LEAST_P.format(
+            n=n_families,
+            families="families" if n_families > 1 else "family",
+            least=f"{least:.2g}",
+            corrected=f"{corrected:.2g}",
+            verdict=NEVER if corrected > 0.05 else "",
+        )
+    return text + (UNITS if shares else "")
+
+
+def datasets_note(n_seeds: int, shares: bool) -> str:
+    """What can be shown of every dataset."""
+    text = f"Averages over {n_seeds} seeds." if n_seeds > 1 else "One seed."
+    if n_seeds > 1:
+        text += (
+            " The spread is the standard deviation over seeds, each of which is another order of "
+            "the rows and another exploration: a difference of two averages that is smaller than "
+            "the spread may be luck."
+        )
+    else:
+        text += " How far another would differ is not known: run more to see the spread."
+    if shares:
+        text += " Shares are there where a dataset knows its true expected rewards."
+    return text
+
+
 def summary(
     results: Results,
     contenders: list[int],
     rows: list[HeadlineRow],
     tests: list[Test],
+    kind: str,
 ) -> str:
     """Who leads, by how much and how surely, in sentences."""
     name = results.explorers
@@ -91,10 +138,10 @@ def summary(
         wins = np.array(tests[0].wins)
         ahead = sum(bool(wins[leader, i] > wins[i, leader]) for i in others)
         text += (
-            f" By the paper’s test {name[leader]} wins more datasets than it loses against "
+            f" By {TESTS[kind][1]} {name[leader]} wins more datasets than it loses against "
             f"{ahead} of the {len(others)} other explorers."
             if len(others) > 1
-            else f" By the paper’s test {name[leader]} wins {wins[leader, others[0]]} datasets "
+            else f" By {TESTS[kind][1]} {name[leader]} wins {wins[leader, others[0]]} datasets "
             f"and loses {wins[others[0], leader]}."
         )
     for one in rows:

@@ -190,6 +190,17 @@ def wilcoxon_holm(results: Results, reference: str | None = None) -> list[Signed
     ]
 
 
+def least_p_value(n_families: int) -> float:
+    """The smallest two-sided p-value that Wilcoxon's signed-rank test can give with so many.
+
+    All differences have one sign then, which happens by chance once in 2^(n - 1) times.
+
+    >>> least_p_value(5), least_p_value(6)
+    (0.0625, 0.03125)
+    """
+    return float(min(1.0, 2.0 ** (1 - n_families)))
+
+
 def holm(p_values: Floats) -> Floats:
     """Holm's correction: below a level, all such claims are right but with that probability.
 
