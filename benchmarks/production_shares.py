@@ -170,6 +170,21 @@ def verdict(rows: list[Row], uses: list[str], missing: list[str], best: Floats) 
     return lines
 
 
+def of_learners(shares: Scores) -> str:
+    """What the learner does: LinUCB at its best over a ridge, and over the learner of `melee`."""
+    specs = [spec for spec in map(as_listed, FAMILIES["linucb"]) if spec in shares]
+    plain, own = (
+        [float(shares[spec].mean()) for spec in specs if wanted(spec)]
+        for wanted in (lambda spec: "learner=" not in spec, lambda spec: "hidden=" in spec)
+    )
+    if not plain or not own:
+        return ""
+    return (
+        f"- Learners: linucb at its best reaches {max(plain):.3f} over a ridge, "
+        f"and {max(own):.3f} over the learner of `melee`."
+    )
+
+
 def by_kind(rows: list[Row], uses: list[str], best: Floats) -> list[str]:
     """For each kind of use: `melee`, the best other family there, and the best in hindsight."""
     own, others = row_named(rows, MELEE), [row for row in rows if row.name != MELEE]
@@ -273,7 +288,7 @@ def text_of(results: Results, mine: list[str]) -> tuple[str, str, list[Row]]:
         "**What this says, and what falls short.**",
         "",
     ]
-    page += [*verdict(rows, uses, missing, best), "", "**By kind of use**", ""]
+    page += [*verdict(rows, uses, missing, best), of_learners(shares), "", "**By kind of use**", ""]
     page += [*by_kind(rows, uses, best), "", "**Use by use**", "", *by_use(rows, uses, best)]
     return "\n".join(page) + "\n", "\n".join(short(rows, uses)) + "\n", rows
 
