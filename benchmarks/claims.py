@@ -81,6 +81,19 @@ def own_specs(policies: str, extra: str = "") -> list[str]:
     return [MELEE + policy + extra for policy in ["", *others]]
 
 
+def named(families: dict[str, list[str]], names: str) -> dict[str, list[str]]:
+    """The families of these names, by commas; all where there is none.
+
+    >>> named({"linucb": ["linucb"], "uniform": ["uniform"]}, "uniform")
+    {'uniform': ['uniform']}
+    """
+    wanted = [one for one in names.split(",") if one] or list(families)
+    if missing := [one for one in wanted if one not in families]:
+        expected = ", ".join(families)
+        raise SystemExit(f"there is no family {missing[0]!r}; expected some of {expected}")
+    return {family: families[family] for family in wanted}
+
+
 def rows_of(
     scores: Scores, mine: Mapping[str, Sequence[str]], families: Mapping[str, Sequence[str]]
 ) -> list[Row]:

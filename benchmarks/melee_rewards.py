@@ -24,6 +24,7 @@ from benchmarks.claims import (
     clusters,
     difference,
     level_of,
+    named,
     of_development,
     own_specs,
     part_of,
@@ -102,15 +103,6 @@ QUICK = {
     "full-information over melee's learner": FAMILIES["full-information over melee's learner"],
 }
 """What the claims need: the families that come close, at settings that won in full runs."""
-
-
-def settings(quick: bool, families: str) -> dict[str, list[str]]:
-    """The families to play and their settings; `families` names some of them, by commas."""
-    every = QUICK if quick else FAMILIES
-    named = [one for one in families.split(",") if one] or list(every)
-    if missing := [one for one in named if one not in every]:
-        raise SystemExit(f"there is no family {missing[0]!r}; expected some of {', '.join(every)}")
-    return {family: every[family] for family in named}
 
 
 def rewards_of(results: Results) -> dict[str, Floats]:
@@ -206,7 +198,7 @@ def main() -> None:
     parser.add_argument("--docs", choices=("paper", "multiclass"), help="its place in the docs")
     parser.add_argument("--families", default="", help="only these, by commas")
     given = parser.parse_args()
-    families = settings(given.quick, given.families)
+    families = named(QUICK if given.quick else FAMILIES, given.families)
     ways = {MELEE: ""} if given.quick else WAYS
     mine = {name: own_specs(given.policies, extra) for name, extra in ways.items()}
     specs = itertools.chain(*mine.values(), *families.values())

@@ -27,6 +27,7 @@ from benchmarks.claims import (
     Scores,
     as_listed,
     difference,
+    named,
     own_specs,
     row_named,
     rows_of,
@@ -301,9 +302,10 @@ def main() -> None:
     parser.add_argument("--max-rounds", type=int, default=200_000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--docs", action="store_true")
+    parser.add_argument("--families", default="", help="only these, by commas")
     given = parser.parse_args()
     mine = own_specs(given.policies)
-    specs = [*mine, *itertools.chain(*FAMILIES.values())]
+    specs = [*mine, *itertools.chain(*named(FAMILIES, given.families).values())]
     command = [sys.executable, "-m", "melee.cli", "bench", "--suite", "production"]
     command += ["--explorers", ",".join(specs), "--seeds", str(given.seeds), "--no-a-a"]
     command += ["--max-rounds", str(given.max_rounds)]

@@ -194,10 +194,10 @@ def test_the_quick_settings_are_some_of_all_and_families_can_be_named():
     for family, specs in melee_rewards.QUICK.items():
         every = {parse(spec).short_spec for spec in melee_rewards.FAMILIES[family]}
         assert {parse(spec).short_spec for spec in specs} <= every
-    assert list(melee_rewards.settings(True, "thompson,linucb")) == ["thompson", "linucb"]
-    assert melee_rewards.settings(False, "") == melee_rewards.FAMILIES
+    assert list(claims.named(melee_rewards.QUICK, "thompson,linucb")) == ["thompson", "linucb"]
+    assert claims.named(melee_rewards.FAMILIES, "") == melee_rewards.FAMILIES
     with pytest.raises(SystemExit, match="no family 'linucp'; expected some of linucb"):
-        melee_rewards.settings(True, "linucp")
+        claims.named(melee_rewards.QUICK, "linucp")
 
 
 @pytest.fixture(scope="module")
