@@ -128,7 +128,8 @@ def table(
         apart = difference(own, row, cluster)
         setting = "" if row.name in mine else f"`{row.specs[0]}`"
         low, high = apart.of_policies.min(), apart.of_policies.max()
-        cells = [row.name, setting, spread(row.means), str(apart), f"{low:+.4f} to {high:+.4f}"]
+        by_policy = f"{low:+.4f} to {high:+.4f}" if len(apart.of_policies) > 1 else ""
+        cells = [row.name, setting, spread(row.means), str(apart), by_policy]
         cells += [won(results, own, row, test) for test in ("seeds", "rounds")]
         lines.append("| " + " | ".join(cells) + " |")
     return [*lines, "", *verdict(rows, cluster)]
@@ -170,8 +171,9 @@ def text_of(
         f"{len(datasets)} of {len(results.datasets)} datasets, seeds {results.seeds}, "
         f"{n_policies} training seed{'s' if n_policies > 1 else ''} of `melee`.",
         level_of(check),
-        "" if len(results.seeds) > 1 else "With one seed there is no test over seeds.",
     ]
+    if len(results.seeds) == 1:
+        lines.append("With one seed there is no test over seeds.")
     if not used or not apart:
         kind = "development" if used else "apart from the development sets"
         return "\n".join([*lines, f"All are {kind}.", "", *table(results, mine, families)])
