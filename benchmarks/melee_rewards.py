@@ -175,7 +175,7 @@ def text_of(
     if len(results.seeds) == 1:
         lines.append("With one seed there is no test over seeds.")
     if not used or not apart:
-        kind = "development" if used else "apart from the development sets"
+        kind = "development sets" if used else "apart from the development sets"
         return "\n".join([*lines, f"All are {kind}.", "", *table(results, mine, families)])
     lines += ["", f"**All {len(datasets)}:**", "", *table(results, mine, families), ""]
     lines += [

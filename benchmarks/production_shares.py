@@ -173,11 +173,13 @@ def verdict(rows: list[Row], uses: list[str], missing: list[str], best: Floats) 
 
 def of_learners(shares: Scores) -> str:
     """What the learner does: LinUCB at its best over a ridge, and over the learner of `melee`."""
-    specs = [spec for spec in map(as_listed, FAMILIES["linucb"]) if spec in shares]
-    plain, own = (
-        [float(shares[spec].mean()) for spec in specs if wanted(spec)]
-        for wanted in (lambda spec: "learner=" not in spec, lambda spec: "hidden=" in spec)
-    )
+    means = {
+        spec: float(shares[spec].mean())
+        for spec in map(as_listed, FAMILIES["linucb"])
+        if spec in shares
+    }
+    plain = [mean for spec, mean in means.items() if "learner=" not in spec]
+    own = [mean for spec, mean in means.items() if "hidden=" in spec]
     if not plain or not own:
         return ""
     return (
