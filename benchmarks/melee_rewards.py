@@ -1,11 +1,15 @@
 """What `melee` earns, beside every other explorer at its best setting in hindsight.
 
-    python -m benchmarks.melee_rewards --suite DIR --out RUNS [--policies DIR,DIR]
+    python -m benchmarks.melee_rewards --suite DIR --out RUNS [--policies DIR,DIR] [--quick]
 
 All play the same rows in the same order after the same preparation. Every other family has its
 parameters chosen on these very datasets, one setting for the whole suite, over SGD and over a
-ridge; `melee` is played as it ships. Resumable: run it again after an interruption. VowpalWabbit
-stands beside it in `benchmarks.compare_vw`.
+ridge; `melee` is played as it ships, and so are the policies of other training seeds. With --quick
+only the families that come close are played, at the settings that won before. Resumable: run it
+again after an interruption. VowpalWabbit stands beside it in `benchmarks.compare_vw`.
+
+Wins are counted by two tests at 1 %: a moderated t-test over seeds, which holds its level, and the
+paper's paired t-test over rounds, which does not. --a-a measures both levels on these very runs.
 """
 
 import argparse
@@ -14,14 +18,32 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.claims import (
+    MELEE,
+    Row,
+    clusters,
+    difference,
+    level_of,
+    named,
+    of_development,
+    own_specs,
+    part_of,
+    row_named,
+    rows_of,
+    sentence,
+    spread,
+    won,
+)
 from benchmarks.pages import put
+from melee.arrays import Floats, Ints
+from melee.atomic import write_atomically
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
 from melee.benchmark.store import Store
-from melee.explorers import parse
-from melee.statistics import compare_pairs, mean_differences
+from melee.statistics import LevelCheck, check_levels, together
 
-MELEE = "melee"
+WAYS = {MELEE: "", "melee, cold": ":cold=true", "melee, no guard": ":guard=false"}
+"""How `melee` is played."""
 FULL = "full-information"
 OWN = ":learner=adaptive:hidden=32:ridge=0.2:exact=500:rescale=true"
 """What gives another explorer the learner and the scaling of `melee`; and a weak ridge alone, which
@@ -63,104 +85,137 @@ FAMILIES = {
     "gated-ucb over melee's learner": grid(
         "gated-ucb" + OWN, scale=(1.0, 2.0, 4.0), power=(1.0, 2.0, 4.0)
     ),
+    "thompson over melee's learner": grid("thompson" + OWN, scale=(0.3, 0.6)),
+    "epsilon-greedy over melee's learner": grid("epsilon-greedy" + OWN, epsilon=(0.0, 0.05)),
     "full-information over melee's learner": [FULL + OWN.removesuffix(":rescale=true")],
 }
 """Every family, and the settings among which hindsight may choose."""
+QUICK = {
+    "linucb": grid("linucb", alpha=(0.1, 0.2)),
+    "gated-ucb": [*grid("gated-ucb", scale=(1.2,), power=(2.0,)), "gated-ucb:scale=2.4:power=6.0"],
+    "thompson": grid("thompson", scale=(0.1,)),
+    "epsilon-greedy": grid("epsilon-greedy", BOTH, epsilon=(0.01, 0.05)),
+    FULL: FAMILIES[FULL],
+    "linucb over melee's learner": grid("linucb" + OWN, alpha=(0.6, 1.0)),
+    "gated-ucb over melee's learner": grid("gated-ucb" + OWN, scale=(4.0,), power=(2.0, 4.0)),
+    "thompson over melee's learner": grid("thompson" + OWN, scale=(0.3,)),
+    "epsilon-greedy over melee's learner": grid("epsilon-greedy" + OWN, epsilon=(0.0,)),
+    "full-information over melee's learner": FAMILIES["full-information over melee's learner"],
+}
+"""What the claims need: the families that come close, at settings that won in full runs."""
 
 
-def as_listed(spec: str) -> str:
-    """A SPEC as results list it: without the settings that are defaults."""
-    return parse(spec).short_spec
+def rewards_of(results: Results) -> dict[str, Floats]:
+    """Mean rewards of every explorer on every complete dataset."""
+    return dict(zip(results.explorers, results.mean_rewards().T, strict=True))
 
 
-def best_of(results: Results, specs: list[str]) -> str:
-    """The setting with the highest mean reward over the datasets."""
-    means = dict(zip(results.explorers, results.mean_rewards().mean(axis=0), strict=True))
-    return max(map(as_listed, specs), key=lambda spec: means[spec])
-
-
-def table(results: Results, name: str) -> list[str]:
-    """`name` against every family at its best."""
-    means = dict(zip(results.explorers, results.mean_rewards().mean(axis=0), strict=True))
-    best = {family: best_of(results, specs) for family, specs in FAMILIES.items()}
-    kept = [name, *best.values()]
-    part = Results.of([one for one in results if one.explorer in kept], results.about)
-    net = {}
-    for pair in compare_pairs(part):
-        if pair.row == name:
-            net[pair.column] = f"{pair.wins}–{pair.losses} ({pair.net:+d})"
-        elif pair.column == name:
-            net[pair.row] = f"{pair.losses}–{pair.wins} ({-pair.net:+d})"
-    differences = {}
-    for one in mean_differences(part):
-        if name not in (one.row, one.column):
+def table(
+    results: Results, mine: dict[str, list[str]], families: dict[str, list[str]]
+) -> list[str]:
+    """`melee` and every family at its best, with differences and wins by both tests."""
+    rows, cluster = rows_of(rewards_of(results), mine, families), clusters(results)
+    own = row_named(rows, MELEE)
+    lines = [
+        "| explorer | best setting | mean reward | melee − it (95 % interval) | by policy "
+        "| won–lost, test over seeds | won–lost, the paper's test |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in rows:
+        if row is own:
+            lines.append(f"| **melee** | as it ships | **{spread(row.means)}** | | | | |")
             continue
-        sign = 1 if one.row == name else -1
-        low, high = sorted((sign * one.low, sign * one.high))
-        other = one.column if one.row == name else one.row
-        differences[other] = f"{sign * one.mean:+.4f} ({low:+.4f} to {high:+.4f})"
-    lines = [
-        f"| {name} ({means[name]:.4f}) against | best setting | mean reward | won–lost (net) "
-        "| mean difference (95 % interval) |",
-        "| --- | --- | ---: | ---: | ---: |",
-    ]
-    for family, spec in sorted(best.items(), key=lambda item: -means[item[1]]):
-        cells = [family, f"`{spec}`", f"{means[spec]:.4f}", net[spec], differences[spec]]
+        apart = difference(own, row, cluster)
+        setting = "" if row.name in mine else f"`{row.specs[0]}`"
+        low, high = apart.of_policies.min(), apart.of_policies.max()
+        by_policy = f"{low:+.4f} to {high:+.4f}" if len(apart.of_policies) > 1 else ""
+        cells = [row.name, setting, spread(row.means), str(apart), by_policy]
+        cells += [won(results, own, row, test) for test in ("seeds", "rounds")]
         lines.append("| " + " | ".join(cells) + " |")
-    return lines
+    return [*lines, "", *verdict(rows, cluster)]
 
 
-def bars(results: Results, policies: list[str]) -> list[str]:
-    """One row per policy: what it earns, cold and without its guard too, and the margins."""
-    means = dict(zip(results.explorers, results.mean_rewards().mean(axis=0), strict=True))
-    best = {family: means[best_of(results, specs)] for family, specs in FAMILIES.items()}
-    shown = [one for one in FAMILIES if one.startswith(("linucb", "gated-ucb", FULL))]
-    lines = [
-        f"| policy | mean reward | cold | no guard | {' | '.join(f'− {one}' for one in shown)} |",
-        "| --- " + "| ---: " * (len(shown) + 3) + "|",
+def verdict(rows: list[Row], cluster: Ints) -> list[str]:
+    """In words: whom `melee` is ahead of, whom behind, and where that cannot be told."""
+    own = row_named(rows, MELEE)
+    others = {row.name: difference(own, row, cluster) for row in rows if not is_own(row)}
+    behind, ahead, open_ = (
+        [name for name, one in others.items() if one.told == told] for told in (-1, 1, 0)
+    )
+    known = [f"{name} by {-others[name].mean:.4f}" for name in behind]
+    return [
+        sentence("`melee` is behind", known, "No family is ahead of `melee` beyond the interval."),
+        sentence("It is ahead of", ahead, "It is ahead of none beyond the interval."),
+        sentence("The interval tells nothing of", open_, "No interval contains 0."),
     ]
-    for policy in policies:
-        chosen = "" if policy == "melee" else f":policy={policy}"
-        mine, cold, bare = (
-            means[as_listed(f"melee{chosen}{extra}")]
-            for extra in ("", ":cold=true", ":guard=false")
-        )
-        margins = " | ".join(f"{mine - best[family]:+.4f}" for family in shown)
-        lines.append(
-            f"| {Path(policy).name} | {mine:.4f} | {cold - mine:+.4f} | {bare - mine:+.4f} "
-            f"| {margins} |"
-        )
-    return lines
+
+
+def is_own(row: Row) -> bool:
+    """Whether it is `melee`, at whatever settings."""
+    return row.name.split(",")[0] == MELEE
+
+
+def text_of(
+    results: Results,
+    mine: dict[str, list[str]],
+    families: dict[str, list[str]],
+    check: LevelCheck | None,
+) -> str:
+    """All datasets; and, where they are not all of one kind, those apart from development."""
+    datasets = results.complete_datasets()
+    first, seed = results.explorers[0], results.seeds[0]
+    used = of_development({one: results.cell(one, first, seed).family for one in datasets})
+    apart = [one for one in datasets if one not in used]
+    n_policies = len(mine[MELEE])
+    lines = [
+        f"{len(datasets)} of {len(results.datasets)} datasets, seeds {results.seeds}, "
+        f"{n_policies} training seed{'s' if n_policies > 1 else ''} of `melee`.",
+        level_of(check),
+    ]
+    if len(results.seeds) == 1:
+        lines.append("With one seed there is no test over seeds.")
+    if not used or not apart:
+        kind = "development sets" if used else "apart from the development sets"
+        return "\n".join([*lines, f"All are {kind}.", "", *table(results, mine, families)])
+    lines += ["", f"**All {len(datasets)}:**", "", *table(results, mine, families), ""]
+    lines += [
+        f"**The {len(apart)} apart from development.** {len(used)} are development sets in another "
+        f"form: {', '.join(used)}.",
+        "",
+        *table(part_of(results, apart, results.explorers), mine, families),
+    ]
+    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--policies", default="", help="more trained policies, by commas")
+    parser.add_argument("--policies", default="", help="of more training seeds, by commas")
+    parser.add_argument("--quick", action="store_true", help="only what the claims need")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--max-rounds", type=int, default=4000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--a-a", action="store_true", help="play all twice, to measure the levels")
     parser.add_argument("--docs", choices=("paper", "multiclass"), help="its place in the docs")
     parser.add_argument("--families", default="", help="only these, by commas")
     given = parser.parse_args()
-    for family in [one for one in FAMILIES if one not in given.families.split(",")]:
-        if given.families:
-            del FAMILIES[family]
-    policies = ["melee", *(one for one in given.policies.split(",") if one)]
-    own = [f"melee:policy={one}" if one != "melee" else one for one in policies]
-    mine = [f"{one}{extra}" for one in own for extra in ("", ":cold=true", ":guard=false")]
-    specs = [*mine, *itertools.chain(*FAMILIES.values())]
+    families = named(QUICK if given.quick else FAMILIES, given.families)
+    ways = {MELEE: ""} if given.quick else WAYS
+    mine = {name: own_specs(given.policies, extra) for name, extra in ways.items()}
+    specs = itertools.chain(*mine.values(), *families.values())
     command = [sys.executable, "-m", "melee.cli", "bench", "--suite", given.suite]
-    command += ["--explorers", ",".join(specs), "--seeds", str(given.seeds), "--no-a-a"]
+    command += ["--explorers", ",".join(specs), "--seeds", str(given.seeds)]
     command += ["--max-rounds", str(given.max_rounds), "--workers", str(given.workers)]
-    subprocess.run([*command, "--out", str(given.out)], check=True)
-    results = load_results(Store.read(given.out))
-    n = len(results.complete_datasets())
-    lines = [f"{n} datasets, seeds {results.seeds}, at most {given.max_rounds:,} rounds.", ""]
-    lines += [*bars(results, policies), "", *table(results, MELEE)]
-    text = "\n".join(lines)
-    (given.out / "melee_rewards.md").write_text(text + "\n", encoding="utf-8")
+    command += ["--a-a" if given.a_a else "--no-a-a", "--out", str(given.out)]
+    subprocess.run(command, check=True)
+    store = Store.read(given.out)
+    results, check = load_results(store), None
+    if given.a_a and given.seeds > 1:
+        check = together(check_levels(results, load_results(store, replicate=1)).values())
+    text = text_of(results, mine, families, check)
+    text = f"At most {given.max_rounds:,} rounds. {text}\n"
+    write_atomically(given.out / "melee_rewards.md", text.encode())
     print(text)
     if given.docs:
         put(given.docs, text, "melee.md")
