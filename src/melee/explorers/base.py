@@ -9,7 +9,7 @@ import numpy as np
 
 from melee.arrays import Floats
 from melee.errors import InputError, UnknownNameError, unknown
-from melee.explorers.candidates import N_UNITS, Paired
+from melee.explorers.candidates import N_UNITS, RESERVED, Paired
 from melee.explorers.candidates import Units as PairUnits
 from melee.explorers.hidden import Units, Widened, widen
 from melee.explorers.ranged import Range, Ranged
@@ -127,7 +127,7 @@ class Explorer(Configured):
             unlabelled(problem), n_features=n_features, n_hidden=N_UNITS, shared=True
         )
         inner = self.among_some(self.start(inside))
-        paired = Paired.around(inner, PairUnits.draw(sides, numbers, N_UNITS), n)
+        paired = Paired.around(inner, PairUnits.draw(sides, numbers, N_UNITS, RESERVED), n)
         return Rescaled.around(paired, n, self.range_of(problem), cold=True)
 
     def check_candidates(self) -> None:

@@ -201,9 +201,12 @@ class AdaptiveLearner(Learner):
         return Adaptive.start(n_rows, n_inputs, n_hidden, *penalties, exact=True)
 
     def start_shared(self, n_rows: int, n_inputs: int, n_hidden: int, n_actions: int) -> Adaptive:
-        """The same for so many candidates, which share models."""
+        """The same for so many candidates, which share models.
+
+        The plain member sees all inputs: without units it would rank candidates alike everywhere.
+        """
         penalties = float(self.ridge), float(self.strong)
-        sizes = (n_rows, n_inputs, n_hidden)
+        sizes = (n_rows, n_inputs, 0)
         return Adaptive.start(*sizes, *penalties, exact=True, n_actions=n_actions)
 
     def fits(self, n_rows: int, n_inputs: int) -> bool:
@@ -245,9 +248,12 @@ class AdaptiveDiagonalLearner(Learner):
         return Adaptive.start(n_rows, n_inputs, n_hidden, *penalties, exact=False)
 
     def start_shared(self, n_rows: int, n_inputs: int, n_hidden: int, n_actions: int) -> Adaptive:
-        """The same for so many candidates, which share models."""
+        """The same for so many candidates, which share models.
+
+        The plain member sees all inputs: without units it would rank candidates alike everywhere.
+        """
         penalties = float(self.ridge), float(self.strong)
-        sizes = (n_rows, n_inputs, n_hidden)
+        sizes = (n_rows, n_inputs, 0)
         return Adaptive.start(*sizes, *penalties, exact=False, n_actions=n_actions)
 
 
