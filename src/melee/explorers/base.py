@@ -276,6 +276,11 @@ class RidgeExplorer(Explorer):
     def check_candidates(self) -> None:
         """Refuse what learns from all actions of a round, or from targets in [0, 1] alone."""
         super().check_candidates()
+        if not self.model().takes_candidates:
+            raise InputError(
+                f"{self.name}: its learner, {self.learner}, has a model for each action and knows "
+                "of no candidates; use another one, such as ridge, or give the agent actions"
+            )
         if self.optimizer in ("ips", "dr") or getattr(self, "loss", "squared") == "logistic":
             raise InputError(
                 f"{self.name}: of candidates only the chosen one is learned from, by squared loss; "

@@ -185,6 +185,7 @@ class AdaptiveLearner(Learner):
     """
 
     name: ClassVar[str] = "adaptive"
+    takes_candidates: ClassVar[bool] = True
     has_spread: ClassVar[bool] = True
     alone: ClassVar[bool] = False
     ridge: float = number(0.2, 0.0, above=True)
@@ -233,6 +234,7 @@ class AdaptiveDiagonalLearner(Learner):
     """
 
     name: ClassVar[str] = "adaptive-diagonal"
+    takes_candidates: ClassVar[bool] = True
     has_spread: ClassVar[bool] = True
     alone: ClassVar[bool] = False
     ridge: float = number(0.2, 0.0, above=True)
