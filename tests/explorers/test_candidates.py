@@ -14,6 +14,7 @@ from melee.explorers.candidates import (
     Units,
     centre,
     join,
+    join_late,
 )
 from melee.explorers.interface import distribution, learn
 from melee.learners.interface import predict, spread
@@ -161,6 +162,19 @@ def test_a_candidate_is_judged_by_its_features_at_once_and_by_its_record_later()
 def test_explorers_that_cannot_say_so(spec):
     with pytest.raises(InputError, match="candidates"):
         begun(spec)
+
+
+def test_late_columns_take_what_is_reserved():
+    units = Units.draw([0, -1], [True, False], 12, reserved=8)
+    used = units.columns[:, 1] >= 0
+    assert used.sum() == 4
+    before = units.columns[used].copy()
+    join_late(units, [0, -1, -2, 1], 2)  # a level of candidates, and a number of contexts
+    assert (units.columns[used] == before).all()
+    late = units.columns[(units.columns[:, 1] >= 0) & ~used]
+    assert late.tolist() == [[0, 2, -1], [3, 1, -1], [3, 2, -1]]
+    join_late(units, [0, -1, -2, 1, *range(-3, -20, -1)], 4)  # more than there is room for
+    assert (units.columns[:, 1] >= 0).all()
 
 
 def test_units_join_all_that_there_is_room_for():
