@@ -1,6 +1,7 @@
 """Features of actions in lines: those that were written, in few bytes where they repeat."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from melee.errors import InputError
 from melee.history import History, Log, Round
 from melee.history.features import AGAIN, Sets, read_features
 
-FIRST = {"a": {"x": 1.0}, ("b", 2): {"tags": ("r", "s")}, 3: {}}
+FIRST: dict[Any, Any] = {"a": {"x": 1.0}, ("b", 2): {"tags": ("r", "s")}, 3: {}}
 
 
 def lines(*sets):
@@ -70,7 +71,7 @@ def test_two_writers_may_share_a_log(tmp_path):
     logs = [Log(path), Log(path)]
     written = []
     for i in range(12):
-        features = {"a": {"x": float(i // 3)}, "b": {"x": float(i % 2)}}
+        features: dict[str, Any] = {"a": {"x": float(i // 3)}, "b": {"x": float(i % 2)}}
         one = Round({"t": float(i)}, "a", 1.0, 0.5, pmf={"a": 0.5, "b": 0.5}, features=features)
         logs[i % 2].append([one])
         written.append(one)
