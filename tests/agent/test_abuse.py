@@ -577,7 +577,6 @@ def test_no_attack_hides_another():
         ("abc", "expected a list of labels"),
         (b"abc", "expected a list of labels"),
         ({"a": 1}, "expected a list of labels"),
-        (None, "expected a list of labels"),
         (5, "expected a list of labels"),
         (np.array("a"), "expected a list of labels"),
         (["a", "a"], "'a' is given twice"),

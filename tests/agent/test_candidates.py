@@ -185,6 +185,19 @@ def test_a_decision_is_explained_by_names_of_both_sides():
         agent.explain(decision)
 
 
+def test_levels_that_appear_late_depend_on_the_context_too():
+    rng, agent = np.random.default_rng(0), melee.Agent(explorer="linucb")
+    for t in range(1200):
+        topics = TOPICS if t > 300 else TOPICS[:1]
+        reader = {"likes": TOPICS[rng.integers(3)]}
+        topic = topics[rng.integers(len(topics))]
+        reward = float(topic == reader["likes"])
+        agent.learn(reader, f"a{t % 50}", reward, 0.5, features={"topic": topic})
+    new = {one: {"topic": one} for one in TOPICS}
+    for topic in TOPICS:
+        assert likeliest(agent.pmf({"likes": topic}, actions=new)) == topic
+
+
 def test_threads_share_an_agent():
     agent = melee.Agent(explorer="linucb")
 

@@ -208,7 +208,7 @@ def test_a_wrong_plan_is_refused_before_anything_runs(suite, specs, rest, senten
 
 
 def test_a_wrong_suite_is_refused(tmp_path):
-    with pytest.raises(UnknownNameError, match="Known: bundled, paper300, production, or a dir"):
+    with pytest.raises(UnknownNameError, match="Known: bundled, paper300, production, catalogue"):
         a_plan("bundle")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"empty holds no datasets; put files there that end in"):

@@ -69,12 +69,12 @@ def test_features_are_part_of_what_is_played():
 
 def test_an_agent_that_is_shown_features_earns_more():
     task = small()
-    seeing, blind = (melee.rehearse(task, "linucb", features=f).share for f in (True, False))
-    assert seeing is not None
-    assert blind is not None
-    assert seeing > blind + 0.05
-    without = melee.rehearse(task, "cover:policies=2", max_rounds=30)  # it takes no candidates
-    assert len(without.actions) == 30
+    shown, hidden = (melee.rehearse(task, "linucb", features=f).share for f in (True, False))
+    assert shown is not None
+    assert hidden is not None
+    assert shown > hidden + 0.05
+    blind = melee.rehearse(task, "cover:policies=2", max_rounds=30)  # it takes no candidates
+    assert len(blind.actions) == 30
 
 
 def test_features_by_row_and_action_are_met():

@@ -178,7 +178,7 @@ def test_a_manifest_that_cannot_be_used_is_refused(tmp_path):
 
 
 def test_an_unknown_suite_is_refused_with_what_there_is():
-    sentence = "unknown suite 'papers300'; did you mean 'paper300'.*production, or a directory"
+    sentence = "unknown suite 'papers300'; did you mean 'paper300'.*production.*, or a directory"
     with pytest.raises(UnknownNameError, match=sentence):
         load_suite("papers300")
     with pytest.raises(UnknownNameError, match="unknown dataset in suite bundled 'irish'"):

@@ -14,6 +14,7 @@ from melee.explorers.candidates import (
     Units,
     centre,
     join,
+    join_late,
 )
 from melee.explorers.interface import distribution, learn
 from melee.learners.interface import predict, spread
@@ -163,12 +164,29 @@ def test_explorers_that_cannot_say_so(spec):
         begun(spec)
 
 
+def test_late_columns_take_what_is_reserved():
+    units = Units.draw([0, -1], [True, False], 12, reserved=8)
+    used = units.columns[:, 1] >= 0
+    assert used.sum() == 4
+    before = units.columns[used].copy()
+    join_late(units, [0, -1, -2, 1], 2)  # a level of candidates, and a number of contexts
+    assert (units.columns[used] == before).all()
+    late = units.columns[(units.columns[:, 1] >= 0) & ~used]
+    assert late.tolist() == [[0, 2, -1], [3, 1, -1], [3, 2, -1]]
+    join_late(units, [0, -1, -2, 1, *range(-3, -20, -1)], 4)  # more than there is room for
+    assert (units.columns[:, 1] >= 0).all()
+
+
 def test_units_join_all_that_there_is_room_for():
     few = Units.draw([0, 1, -1], [True, False, True], 32)
     used = few.columns[few.columns[:, 1] >= 0]
-    assert {tuple(one) for one in used.tolist()} == {(-1, 2), (0, 2), (1, 2)}
-    assert len(used) == 15  # five bumps alone, and times each of two columns
+    plain, hidden = used[used[:, 2] < 0], used[used[:, 2] >= 0]
+    assert {tuple(one) for one in plain[:, :2].tolist()} == {(-1, 2), (0, 2), (1, 2)}
+    assert len(plain) == 15  # five bumps alone, and times each of two columns
+    assert len(hidden) == 15  # the same times three hidden units of the context: 32 is the most
+    assert (hidden[:, [0, 2]] < 2).all()
     many = Units.draw([*range(20), *range(-1, -21, -1)], [False] * 40, 32)
-    assert (many.columns >= 0).all()
+    assert (many.columns[:, :2] >= 0).all()
     assert (many.columns[:, 0] < 20).all()
     assert (many.columns[:, 1] >= 20).all()
+    assert (many.columns[:, 2] == -1).all()

@@ -346,11 +346,7 @@ class Agent:
         labels = offered.labels
         name = self._ids.name(id, context, offered.content, self._pending)
         pmf, action = known.choose(context, offered, zlib.crc32(name.encode()))
-        decision = self._decided(context, name, labels, pmf, action, now)
-        others = None if self._log is None else offered.features
-        self._pending.waiting[name] = self._pending.waiting[name]._replace(
-            features=offered.features[action], others=others
-        )
+        decision = self._decided(context, name, labels, pmf, action, now, None, offered)
         if len(self._pending.waiting) > self.max_pending:
             self._keep_room(now)
         return decision
@@ -556,6 +552,7 @@ class Agent:
         action: int,
         now: float,
         encoded: Encoded | None = None,
+        offered: Offered | None = None,
     ) -> Decision:
         """The decision, which waits for its reward from now on."""
         label, probability, version = labels[action], pmf[action], self._knowledge.version
@@ -563,11 +560,12 @@ class Agent:
         decision: Decision = _new(
             Decision, (id, label, probability, self._policy, version, labels, tuple(pmf))
         )
-        one: Waiting = _new(
-            Waiting, (context, label, probability, now, version, None, None, encoded, None, None)
-        )
+        features = None if offered is None else offered.features[action]
+        kept = (context, label, probability, now, version, None, None, encoded, features, None)
+        one: Waiting = _new(Waiting, kept)
         if self._log is not None:
-            one = one._replace(actions=labels, probabilities=np.array(pmf))
+            others = None if offered is None else offered.features
+            one = one._replace(actions=labels, probabilities=np.array(pmf), others=others)
         self._pending.waiting[id] = one
         if self._keeper is not None:
             self._keeper.decided(id, one, labels, pmf, action)

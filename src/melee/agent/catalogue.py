@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from melee.agent.arguments import read_labels
 from melee.agent.file import Arrays, under
 from melee.agent.knowledge import MAX_MODEL_BYTES, MOST_EARNED, Knowledge, Labels, Lesson
 from melee.agent.pairs import LEAST_ROOM, PairModel
@@ -77,7 +78,8 @@ class Catalogue(Knowledge):
         explorer.check_candidates()
         self.reward_range = reward_range
         self.explorer, self.floor, self.seed, self.half_life = explorer, floor, seed, half_life
-        self.features, self.traits = FeatureMap(max_features), FeatureMap(max_features)
+        # A candidate's level has a feature sooner: only those of chosen ones are learned from.
+        self.features, self.traits = FeatureMap(max_features), FeatureMap(max_features, rare=2)
         self.n_learned = self.version = 0
         self.total_reward = 0.0
         self.items: OrderedDict[Label, list[Any]] = OrderedDict()  # record, rounds, their rewards
@@ -206,9 +208,8 @@ class Catalogue(Knowledge):
             )
         kept, features = self._kept, []
         labels = tuple(label if type(label) is str else check_label(label) for label, _ in pairs)
-        if len(set(labels)) < len(labels):
-            twice = next(label for label in labels if labels.count(label) > 1)
-            raise InputError(f"candidate {shown(twice)} is given twice; give each once")
+        if type(actions) is not dict:  # whose labels differ
+            read_labels(labels, 1)
         for label, (_, given) in zip(labels, pairs, strict=True):
             known = kept.get(label)
             if known is None or not _same(known.features, given):
@@ -219,8 +220,10 @@ class Catalogue(Knowledge):
 
     def ready_for(self, context: Context, offered: Offered) -> None:
         """Be ready for a context and candidates like these; refuse other kinds than before."""
-        self._check_kinds(offered)
         self.features.expect(context)
+        if self._latest is not None and self._latest.offered is offered and not self._is_behind:
+            return
+        self._check_kinds(offered)
         self.traits.expect(offered.features[0])
         room = self._room_for(offered)
         if room != self.room or self._is_behind:
@@ -329,13 +332,14 @@ class Catalogue(Knowledge):
         self.traits.learn(given)
         if self._is_behind:
             self._grow()
-        context, features = np.zeros(self.features.n_features), np.zeros(self.traits.n_features)
-        self.features.encode(lesson.context, context)
-        self.traits.encode(given, features)
-        row = [context[one] if one >= 0 else features[-1 - one] for one in self.sides]
+        n_here, n_there = self.features.n_features, self.traits.n_features
+        both = np.zeros(n_here + n_there)  # what is the candidate's from the end backwards
+        self.features.encode(lesson.context, both[:n_here])
+        self.traits.encode(given, both[: -n_there - 1 : -1])
+        row = both[self.model.sides]
         item = self._item(lesson.action)
         actions, numbers = np.array([item[0]], np.int64), (lesson.reward, lesson.probability)
-        self._teach(np.array([row]), actions, *(np.array([one]) for one in numbers))
+        self._teach(row[None], actions, *(np.array([one]) for one in numbers))
         item[1] += 1
         item[2] += lesson.reward
         self.total_reward += lesson.reward

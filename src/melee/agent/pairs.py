@@ -14,7 +14,7 @@ from melee.compiled import Program, compiling_makes_way, program
 from melee.errors import DataError
 from melee.explorers import Explorer, Problem
 from melee.explorers.base import Kind
-from melee.explorers.candidates import N_RECORDS, Pairs
+from melee.explorers.candidates import N_RECORDS, Pairs, join_late
 from melee.explorers.rescaled import Rescaled
 from melee.loop import act_pairs, learn_rows
 
@@ -52,6 +52,7 @@ class PairModel(Model):
     def _make_room(self) -> None:
         super()._make_room()
         self._inputs, self._own = np.zeros((0, 0)), np.zeros((0, 4))
+        self._raw = np.zeros(self.n_features)
 
     def _start(self, n_features: int, n_actions: int, kind: Kind | None = None) -> Rescaled:
         problem = Problem(n_features, n_actions, kind=kind, reward_range=self.reward_range)
@@ -80,19 +81,8 @@ class PairModel(Model):
         if self._inputs.shape != (self.n_actions, n_inputs):
             self._inputs = np.zeros((self.n_actions, n_inputs))
             self._own = np.zeros((self.n_actions, 4))
-        raw, scaled = np.zeros(self.n_features), np.zeros(self.n_features + 1)
-        scaling = self._scaling
-        return Pairs(
-            context,
-            table,
-            records,
-            self.sides,
-            scaling,
-            raw,
-            scaled,
-            self._inputs[:n],
-            self._own[:n],
-        )
+        room = (self._raw, self._x, self._inputs[:n], self._own[:n])
+        return Pairs(context, table, records, self.sides, self._scaling, *room)
 
     def decide(
         self, context: Floats, table: Floats, records: Ints, draw: int, floor: float, pmf: Floats
@@ -126,6 +116,7 @@ class PairModel(Model):
         if settled:
             kept, sizes = np.arange(self.n_actions), (before, n_features)
             fresh = growth.transfer(old, fresh, self.axes, sizes, kept, room)
+            join_late(fresh.inner.units, list(sides), before)
         self.state, self.optimism = fresh, np.zeros(room)
         self.n_features, self.n_actions = n_features, room
         self._make_room()

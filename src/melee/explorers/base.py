@@ -9,7 +9,7 @@ import numpy as np
 
 from melee.arrays import Floats
 from melee.errors import InputError, UnknownNameError, unknown
-from melee.explorers.candidates import N_UNITS, Paired
+from melee.explorers.candidates import N_UNITS, RESERVED, Paired
 from melee.explorers.candidates import Units as PairUnits
 from melee.explorers.hidden import Units, Widened, widen
 from melee.explorers.ranged import Range, Ranged
@@ -127,7 +127,7 @@ class Explorer(Configured):
             unlabelled(problem), n_features=n_features, n_hidden=N_UNITS, shared=True
         )
         inner = self.among_some(self.start(inside))
-        paired = Paired.around(inner, PairUnits.draw(sides, numbers, N_UNITS), n)
+        paired = Paired.around(inner, PairUnits.draw(sides, numbers, N_UNITS, RESERVED), n)
         return Rescaled.around(paired, n, self.range_of(problem), cold=True)
 
     def check_candidates(self) -> None:
@@ -276,6 +276,11 @@ class RidgeExplorer(Explorer):
     def check_candidates(self) -> None:
         """Refuse what learns from all actions of a round, or from targets in [0, 1] alone."""
         super().check_candidates()
+        if not self.model().takes_candidates:
+            raise InputError(
+                f"{self.name}: its learner, {self.learner}, has a model for each action and knows "
+                "of no candidates; use another one, such as ridge, or give the agent actions"
+            )
         if self.optimizer in ("ips", "dr") or getattr(self, "loss", "squared") == "logistic":
             raise InputError(
                 f"{self.name}: of candidates only the chosen one is learned from, by squared loss; "

@@ -3,7 +3,9 @@
 The row of a candidate is a *pair*: what is known of the situation and of the candidate, side by
 side. A linear model of pairs alone would rank candidates alike in every situation, so units join
 them to the context: products of one number of each, and *bumps*, which are 1 near one value of a
-candidate's number and fall to 0 at the next, by themselves and times a number of the context.
+candidate's number and fall to 0 at the next, by themselves and times a number of the context. Where
+there is room, hidden units of the context take the place of its numbers (see
+`melee.explorers.hidden`): what suits a situation need not move with it in a straight line.
 
 A candidate that was chosen before has a *record*, so that a new article is judged by its topic at
 once and by what it earned later. The model is that of a mixed regression: reward = w·φ + b + noise,
@@ -20,11 +22,11 @@ what `melee.learners.offers` hands to it.
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from melee.arrays import Amounts, Floats, Ints, Scratch, Within, Words
+from melee.arrays import Amounts, Floats, Ints, Scratch, Words
 from melee.compiled import implements, interpreted_as, kernel
 from melee.explorers.interface import distribution, learn
 from melee.explorers.rescaled import Rescaled, distribute
@@ -32,8 +34,10 @@ from melee.learners.offers import OFFSET, PLAYS, VARIANCE, WEIGHT, Candidates
 from melee.rng import generator
 from melee.scaling import Scaling, scale_row
 
-N_UNITS = 96
+N_UNITS = 112
 """Units of a pair."""
+RESERVED = 32
+"""Units that are kept for columns that appear when the others are settled."""
 N_RECORDS = 512
 """Candidates of which a model has a record."""
 STRENGTH = 10.0
@@ -46,13 +50,17 @@ WIDTH = 0.8
 class Units(NamedTuple):
     """What joins a candidate's numbers to the context's; pairs were divided by √P before."""
 
-    columns: Annotated[Ints, Within(-1, 1e9)]  # (units, 2) of the context, or -1; of the candidate
-    shapes: Floats  # (units, 2): a bump's centre, and 1, or 0 for the number itself; 0 if unused
+    columns: Ints  # (units, 3) of the context, or -1; of the candidate, or -1: unused; a second
+    # one of the context for hidden units, else -1
+    shapes: Floats  # (units, 5): a bump's centre, and 1, or 0 for the number itself; and of hidden
+    # units the weights of the two columns and the offset
     size: float  # √P undoes the division
     share: float  # of a unit in the length of an input
 
     @classmethod
-    def draw(cls, sides: Sequence[int], numbers: Sequence[bool], n_units: int) -> "Units":
+    def draw(
+        cls, sides: Sequence[int], numbers: Sequence[bool], n_units: int, reserved: int = 0
+    ) -> "Units":
         """The units for pairs.
 
         Parameters
@@ -61,15 +69,16 @@ class Units(NamedTuple):
             Of every column: where it is in the context, or -1 - i for where in the candidate.
         numbers
             Of every column: whether it is a number, and not a 0 or 1.
-        n_units
-            How many; where combinations are fewer, the others are 0.
+        n_units, reserved
+            How many, and how many of these are left unused. Where combinations are fewer, more are.
 
         Examples
         --------
         >>> units = Units.draw([0, -1], [True, True], 12)
         >>> units.columns[4:7].tolist()
-        [[-1, 1], [0, 1], [0, 1]]
+        [[-1, 1, -1], [0, 1, -1], [0, 1, -1]]
         """
+        n_all, n_units = n_units, n_units - reserved
         here = [i for i, side in enumerate(sides) if side >= 0]
         there = [i for i, side in enumerate(sides) if side < 0]
         bumps = [(i, c) for i in there if numbers[i] for c in CENTRES]
@@ -78,31 +87,58 @@ class Units(NamedTuple):
         if len(alone) + len(here) * (len(bumps) + len(plain)) > n_units:
             bumps = []
             plain = [(i, None) for i in there]
-        joint = [(j, i, c) for j in here for i, c in [*bumps, *plain]]
+        shapes_of = [*bumps, *plain]
+        joint = [(j, i, c) for j in here for i, c in shapes_of]
         alone = alone[: n_units // 2]
         left = n_units - len(alone)
+        rng = generator(0, "pairs", len(sides))
         if len(joint) > left:
-            rng = generator(0, "pairs", len(sides))
             joint = [joint[i] for i in sorted(rng.choice(len(joint), left, replace=False))]
-        columns = np.full((n_units, 2), -1, np.int64)
-        shapes = np.zeros((n_units, 2))
+        columns = np.full((n_all, 3), -1, np.int64)
+        shapes = np.zeros((n_all, 5))
+        n_used = len(alone) + len(joint)
         for unit, (j, i, centre) in enumerate([*alone, *joint]):
-            columns[unit] = j, i
+            columns[unit, :2] = j, i
             if centre is not None:
-                shapes[unit] = centre, 1.0
-        n_used = max(len(alone) + len(joint), 1)
+                shapes[unit, :2] = centre, 1.0
+        while here and shapes_of and n_units - n_used >= len(shapes_of):
+            j, k = rng.choice(here, size=2, replace=len(here) == 1)
+            weights = rng.normal(size=3)
+            for i, centre in shapes_of:
+                columns[n_used] = j, i, k
+                shapes[n_used, 2:] = weights
+                if centre is not None:
+                    shapes[n_used, :2] = centre, 1.0
+                n_used += 1
+        n_used = max(n_used, 1)
         return cls(columns, shapes, math.sqrt(len(sides)), 3.0 / math.sqrt(n_used))
+
+
+def join_late(units: Units, sides: Sequence[int], first: int) -> None:
+    """Use what is reserved for columns from `first` on: products with the other side's columns.
+
+    Whatever was learned before saw zeros there, and so does a late level in all pairs of the past:
+    the model is the one that had always had these units.
+    """
+    free = np.flatnonzero(units.columns[:, 1] < 0).tolist()
+    for late in range(first, len(sides)):
+        for other, side in enumerate(sides[:late]):
+            if (side >= 0) != (sides[late] >= 0) and free:
+                units.columns[free.pop(0), :2] = (other, late) if side >= 0 else (late, other)
 
 
 def _join_at_once(units: Units, x: Floats, wide: Floats) -> None:
     n = x.shape[0] - 1
     wide[:n] = x[:n]
-    here, there = units.columns[:, 0], units.columns[:, 1]
+    here, there, second = units.columns[:, 0], units.columns[:, 1], units.columns[:, 2]
     value = x[there] * units.size
     held = np.minimum(np.maximum(value, CENTRES[0]), CENTRES[-1])
     bump = np.maximum(1.0 - np.abs(held - units.shapes[:, 0]) / WIDTH, 0.0)
     value = np.where(units.shapes[:, 1] > 0.0, bump, value)
-    value = np.where(here >= 0, value * (x[here] * units.size), value)
+    times = x[here] * units.size
+    total = units.shapes[:, 2] * times + units.shapes[:, 3] * (x[second] * units.size)
+    times = np.where(second >= 0, np.maximum(total + units.shapes[:, 4], 0.0) - 0.5, times)
+    value = np.where(here >= 0, value * times, value)
     wide[n:-1] = np.where(there >= 0, value * units.share, 0.0)
     wide[-1] = 1.0
 
@@ -115,6 +151,7 @@ def join(units: Units, x: Floats, wide: Floats) -> None:
         wide[i] = x[i]
     for unit in range(units.columns.shape[0]):
         here, there = units.columns[unit, 0], units.columns[unit, 1]
+        second = units.columns[unit, 2]
         total = 0.0
         if there >= 0:
             total = x[there] * units.size
@@ -122,7 +159,12 @@ def join(units: Units, x: Floats, wide: Floats) -> None:
                 held = min(max(total, CENTRES[0]), CENTRES[-1])
                 total = max(1.0 - abs(held - units.shapes[unit, 0]) / WIDTH, 0.0)
             if here >= 0:
-                total = total * (x[here] * units.size)
+                times = x[here] * units.size
+                if second >= 0:
+                    more = units.shapes[unit, 3] * (x[second] * units.size)
+                    times = units.shapes[unit, 2] * times + more
+                    times = max(times + units.shapes[unit, 4], 0.0) - 0.5
+                total = total * times
             total = total * units.share
         wide[n + unit] = total
     wide[wide.shape[0] - 1] = 1.0

@@ -185,6 +185,7 @@ class AdaptiveLearner(Learner):
     """
 
     name: ClassVar[str] = "adaptive"
+    takes_candidates: ClassVar[bool] = True
     has_spread: ClassVar[bool] = True
     alone: ClassVar[bool] = False
     ridge: float = number(0.2, 0.0, above=True)
@@ -201,9 +202,12 @@ class AdaptiveLearner(Learner):
         return Adaptive.start(n_rows, n_inputs, n_hidden, *penalties, exact=True)
 
     def start_shared(self, n_rows: int, n_inputs: int, n_hidden: int, n_actions: int) -> Adaptive:
-        """The same for so many candidates, which share models."""
+        """The same for so many candidates, which share models.
+
+        The plain member sees all inputs: without units it would rank candidates alike everywhere.
+        """
         penalties = float(self.ridge), float(self.strong)
-        sizes = (n_rows, n_inputs, n_hidden)
+        sizes = (n_rows, n_inputs, 0)
         return Adaptive.start(*sizes, *penalties, exact=True, n_actions=n_actions)
 
     def fits(self, n_rows: int, n_inputs: int) -> bool:
@@ -230,6 +234,7 @@ class AdaptiveDiagonalLearner(Learner):
     """
 
     name: ClassVar[str] = "adaptive-diagonal"
+    takes_candidates: ClassVar[bool] = True
     has_spread: ClassVar[bool] = True
     alone: ClassVar[bool] = False
     ridge: float = number(0.2, 0.0, above=True)
@@ -245,9 +250,12 @@ class AdaptiveDiagonalLearner(Learner):
         return Adaptive.start(n_rows, n_inputs, n_hidden, *penalties, exact=False)
 
     def start_shared(self, n_rows: int, n_inputs: int, n_hidden: int, n_actions: int) -> Adaptive:
-        """The same for so many candidates, which share models."""
+        """The same for so many candidates, which share models.
+
+        The plain member sees all inputs: without units it would rank candidates alike everywhere.
+        """
         penalties = float(self.ridge), float(self.strong)
-        sizes = (n_rows, n_inputs, n_hidden)
+        sizes = (n_rows, n_inputs, 0)
         return Adaptive.start(*sizes, *penalties, exact=False, n_actions=n_actions)
 
 

@@ -18,6 +18,8 @@ class Learner(Configured):
     separator: ClassVar[str] = "/"
     has_spread: ClassVar[bool] = False
     """Whether its state says how uncertain a prediction is."""
+    takes_candidates: ClassVar[bool] = False
+    """Whether its state knows of candidates with inputs of their own: it asks `choice`."""
     alone: ClassVar[bool] = True
     """Whether its models learn nothing from one another."""
 

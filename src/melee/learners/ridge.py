@@ -31,6 +31,7 @@ class DiagonalLearner(Learner):
     """
 
     name: ClassVar[str] = "diagonal"
+    takes_candidates: ClassVar[bool] = True
     has_spread: ClassVar[bool] = True
     ridge: float = number(0.1, 0.0, above=True)
 
@@ -52,6 +53,7 @@ class RidgeLearner(Learner):
     """
 
     name: ClassVar[str] = "ridge"
+    takes_candidates: ClassVar[bool] = True
     has_spread: ClassVar[bool] = True
     ridge: float = number(0.1, 0.0, above=True)
     exact: int = count(MAX_EXACT_FEATURES, 0)

@@ -38,6 +38,7 @@ class SgdLearner(Learner):
     """
 
     name: ClassVar[str] = "sgd"
+    takes_candidates: ClassVar[bool] = True
     loss: str = one_of("squared", "squared", "logistic")
     steps: str = one_of("plain", "plain", "adaptive")
     learning_rate: float = number(DEFAULT_LEARNING_RATE, 0.0, above=True)
