@@ -5,8 +5,8 @@
 All play the same rows in the same order after the same preparation. Every other family has its
 parameters chosen on these very datasets, one setting for the whole suite, over SGD and over a
 ridge; `melee` is played as it ships, and so are the policies of other training seeds. With --quick
-only the families that come close are played, at the settings that won before. Resumable: run it
-again after an interruption. VowpalWabbit stands beside it in `benchmarks.compare_vw`.
+only families that come close are played, at a few settings, most of which won before. Resumable:
+run it again after an interruption. VowpalWabbit stands beside it in `benchmarks.compare_vw`.
 
 Wins are counted by two tests at 1 %: a moderated t-test over seeds, which holds its level, and the
 paper's paired t-test over rounds, which does not. --a-a measures both levels on these very runs.
@@ -94,7 +94,7 @@ QUICK = {
     "linucb": grid("linucb", alpha=(0.1, 0.2)),
     "gated-ucb": [*grid("gated-ucb", scale=(1.2,), power=(2.0,)), "gated-ucb:scale=2.4:power=6.0"],
     "thompson": grid("thompson", scale=(0.1,)),
-    "epsilon-greedy": grid("epsilon-greedy", BOTH, epsilon=(0.01, 0.05)),
+    "epsilon-greedy": grid("epsilon-greedy", BOTH, epsilon=(0.0, 0.01)),
     FULL: FAMILIES[FULL],
     "linucb over melee's learner": grid("linucb" + OWN, alpha=(0.6, 1.0)),
     "gated-ucb over melee's learner": grid("gated-ucb" + OWN, scale=(4.0,), power=(2.0, 4.0)),
@@ -102,7 +102,7 @@ QUICK = {
     "epsilon-greedy over melee's learner": grid("epsilon-greedy" + OWN, epsilon=(0.0,)),
     "full-information over melee's learner": FAMILIES["full-information over melee's learner"],
 }
-"""What the claims need: the families that come close, at settings that won in full runs."""
+"""What the claims need: families that come close, at a few settings, most of which won before."""
 
 
 def rewards_of(results: Results) -> dict[str, Floats]:
