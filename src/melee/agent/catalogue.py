@@ -218,6 +218,9 @@ class Catalogue(Knowledge):
                 features.append(known.features)
         return offer(labels, tuple(features))
 
+    def ready(self, context: Context, chosen: Ints | None) -> None:
+        """Nothing is to be done before a round is learned: learning it takes in what is new."""
+
     def ready_for(self, context: Context, offered: Offered) -> None:
         """Be ready for a context and candidates like these; refuse other kinds than before."""
         self.features.expect(context)
