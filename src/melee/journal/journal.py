@@ -105,6 +105,11 @@ class Journal:
         """Whether something could not be written: what is in memory is ahead of the disk."""
         return self._commits.error is not None
 
+    @property
+    def n_failures(self) -> int:
+        """How many times something could not be written; agents that share a journal compare."""
+        return self._commits.n_failures
+
     def start_over(self) -> None:
         """Write again, after a failure, from what is on disk."""
         self.store.forget_known()
