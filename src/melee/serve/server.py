@@ -123,6 +123,7 @@ def listen(host: str, port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))
+        made.listen(2048)
     except OSError as error:
         made.close()
         raise DataError(
