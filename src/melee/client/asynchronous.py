@@ -189,7 +189,7 @@ async def _read(reader: asyncio.StreamReader) -> tuple[int, bytes, bool]:
 
 
 async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
-    parts = []
+    parts: list[bytes] = []
     while True:
         line = await reader.readuntil(b"\r\n")
         try:

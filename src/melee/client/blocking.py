@@ -146,10 +146,9 @@ class Client:
     def _send(self, call: Call[Any]) -> tuple[int, bytes]:
         connection = getattr(self._local, "connection", None)
         if connection is None:
-            kind = http.client.HTTPConnection
-            if self._address.secure:
-                kind = http.client.HTTPSConnection
-            connection = kind(self._address.host, self._address.port, timeout=self.timeout)
+            host, port, secure, _ = self._address
+            kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+            connection = kind(host, port, timeout=self.timeout)
             self._local.connection = connection
         connection.request(call.method, call.path, call.body or None, self._headers)
         reply = connection.getresponse()

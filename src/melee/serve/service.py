@@ -147,6 +147,11 @@ class Service:
         finally:
             self.journal.close()
 
+    def _catch_up(self, served: Served) -> None:
+        """Have an agent be what the disk says, if something that it did could not be kept."""
+        with served.keeper:
+            pass
+
     async def _on_disk(self, served: Served) -> None:
         """Return when all that an agent has done is on disk."""
         assert self._syncing is not None
@@ -196,6 +201,7 @@ class Service:
     ) -> list[dict[str, Any]]:
         """Many decisions, all or none; those that were made before are answered again."""
         agent = served.agent
+        self._catch_up(served)
         taken = set() if ids is None else {id for id in ids if self._is_taken(served, id)}
         if ids is None or not taken or len(ids) != len(contexts) or len(set(ids)) != len(ids):
             decisions = agent.act_many(contexts, actions=actions, ids=ids)
@@ -262,6 +268,7 @@ class Service:
 
     async def look(self, served: Served, id: str, *, explain: bool = False) -> dict[str, Any]:
         """A decision of any time: what it was about, its reward, and why it was made."""
+        self._catch_up(served)
         await self._on_disk(served)
         journal = served.keeper.journal
         event = _found(journal, id)
@@ -292,6 +299,7 @@ class Service:
     async def reward(self, served: Served, rewards: list[tuple[str, float]]) -> dict[str, Any]:
         """Rewards of decisions, all or none; those that came before are not learned again."""
         agent, watch = served.agent, served.watch
+        self._catch_up(served)
         if agent.timeout is not None:
             agent.give_up()
         new: dict[str, float] = {}
