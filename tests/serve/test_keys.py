@@ -1,5 +1,7 @@
 """Who may do what."""
 
+from typing import Any
+
 import pytest
 
 from melee.errors import InputError
@@ -8,7 +10,7 @@ from melee.serve.server import check_host
 from tests.serve.servers import Local
 
 READ, DECIDE, ADMIN = "r" * 16, "d" * 16, "a" * 16
-REQUESTS = [
+REQUESTS: list[tuple[str, str, Any, str]] = [
     ("GET", "/health", None, "open"),
     ("GET", "/openapi.json", None, "open"),
     ("GET", "/", None, "open"),

@@ -1,11 +1,13 @@
 """The OpenAPI document says what the server does."""
 
+from typing import Any
+
 import pytest
 
 from melee.serve.openapi import SCHEMAS, describe
 from melee.serve.routes import PARAMETERS, ROUTES
 
-KINDS = {
+KINDS: dict[str, Any] = {
     "object": dict,
     "array": list,
     "string": str,
@@ -45,7 +47,7 @@ def complaints(value, schema, where="answer"):
     return said
 
 
-BODIES = {
+BODIES: dict[str, list[dict[str, Any]]] = {
     "Decide": [
         {"context": {"x": 1, "tags": ["a"]}, "id": "made", "explain": True},
         {"contexts": [{"x": 1}, {"x": 2}], "actions": ["a", "b"]},

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -150,7 +151,8 @@ def test_a_client_says_when_nobody_is_there():
         pytest.raises(ServiceError, match="cannot be reached"),
     ):
         client.decide({"x": 1})
-    for url in ("localhost:8642", "ftp://localhost", "http://", 3):
+    wrong: list[Any] = ["localhost:8642", "ftp://localhost", "http://", 3]
+    for url in wrong:
         with pytest.raises(InputError, match="expected one such as http://localhost:8642"):
             Client(url)
     with pytest.raises(InputError, match="cannot be written as JSON"):

@@ -32,7 +32,7 @@ _TOO_LARGE = (
 )
 
 
-class Protocol(HttpToolsProtocol):  # type: ignore[misc]
+class Protocol(HttpToolsProtocol):
     """HTTP with limits on headers: how large they are, and how long they take."""
 
     def connection_made(self, transport: Any) -> None:
@@ -82,7 +82,7 @@ class Protocol(HttpToolsProtocol):  # type: ignore[misc]
         self.transport.abort()
 
 
-class Server(uvicorn.Server):  # type: ignore[misc]
+class Server(uvicorn.Server):
     """A server that ends with 0 when it was asked to end."""
 
     @contextlib.contextmanager
