@@ -6,6 +6,7 @@ import time
 import pytest
 
 from melee.agent.keeping import recover
+from melee.auditing import audit
 from melee.errors import DataError
 from melee.journal import verify
 from tests.journals import reading, straight
@@ -71,6 +72,26 @@ def test_callers_at_once_share_syncs(local):
     answers = local.ask_at_once(*requests)
     assert len({answer["id"] for _, answer in answers}) == 200
     assert local.service.journal.n_syncs - before <= 20
+
+
+def test_what_was_served_can_be_derived_again(local, tmp_path):
+    local.ask("PUT", "/v1/agents/other", {"actions": ["x", "y"], "explorer": "epsilon-greedy"})
+    for start in range(0, 60, 20):
+        requests = [
+            ("POST", f"/v1/agents/{name}/decisions", {"context": {"age": i}})
+            for i in range(start, start + 20)
+            for name in ("agent", "other")
+        ]
+        answers = local.ask_at_once(*requests)
+        rewards = [
+            ("POST", path.replace("decisions", f"decisions/{answer['id']}/reward"), {"reward": 1})
+            for (_, path, _), (_, answer) in zip(requests, answers, strict=True)
+        ]
+        assert {status for status, _ in local.ask_at_once(*rewards)} == {200}
+    for name in ("agent", "other"):
+        found = audit(reading(tmp_path / "data", name))
+        assert (found.n_decisions, found.first) == (60, None)
+        assert found.fingerprint == local.service.agents[name].agent.fingerprint
 
 
 def test_many_contexts_are_decided_in_one_request(local):

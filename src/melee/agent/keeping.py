@@ -185,7 +185,7 @@ class Keeper:
 
     def check_new(self, id: str) -> None:
         """Refuse the id of any decision in the journal, however long ago."""
-        if self.journal.find(id) is not None or self.journal.find(id, events.RECORD) is not None:
+        if self.journal.is_taken(id):
             raise InputError(f"id {id!r} is taken by an earlier decision; expected a new one")
 
     # -- snapshots --------------------------------------------------------------------------

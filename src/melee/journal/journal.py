@@ -145,6 +145,10 @@ class Journal:
         """The decision of that id, or its reward, or its record."""
         return self.store.find(self.name, id, kind)
 
+    def is_taken(self, id: str) -> bool:
+        """Whether a decision or a record has that id."""
+        return self.store.is_taken(self.name, id)
+
     def offer(self, name: str) -> Offer:
         """What a decision could choose from."""
         return self.store.offer(name)
