@@ -13,8 +13,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-OPTIONAL = ("pandas", "pyarrow", "scipy", "sklearn", "matplotlib", "distributed", "dask", "polars")
-OPTIONAL += ("uvicorn", "httptools", "uvloop")
+OPTIONAL = (
+    *("pandas", "pyarrow", "scipy", "sklearn", "matplotlib", "distributed", "dask", "polars"),
+    *("uvicorn", "httptools", "uvloop"),
+)
 
 
 class Refusing(importlib.abc.MetaPathFinder):
