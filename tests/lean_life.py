@@ -13,7 +13,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-OPTIONAL = ("pandas", "pyarrow", "scipy", "sklearn", "matplotlib", "distributed", "dask", "polars")
+OPTIONAL = (
+    *("pandas", "pyarrow", "scipy", "sklearn", "matplotlib", "distributed", "dask", "polars"),
+    *("uvicorn", "httptools", "uvloop"),
+)
 
 
 class Refusing(importlib.abc.MetaPathFinder):
@@ -96,7 +99,9 @@ def ask(home):
     from melee.datasets import fetch, load_suite, read_table
     from melee.errors import MissingPackageError
 
-    tables, bench, dask = (f"pip install 'melee-bandits[{e}]'" for e in ("tables", "bench", "dask"))
+    tables, bench, dask, serve = (
+        f"pip install 'melee-bandits[{e}]'" for e in ("tables", "bench", "dask", "serve")
+    )
     suite = home / "suite"
     suite.mkdir()
     (suite / "t.csv").write_text("a,target\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(90)))
@@ -119,6 +124,7 @@ def ask(home):
         (["report", out], "scipy", bench),
         (["train", "--preset=paper", f"--out={out}"], "scikit-learn", bench),
         (["train", "--engine=dask", f"--out={out}"], "distributed", dask),
+        (["serve", "--actions=a,b", f"--data={out}"], "uvicorn", serve),
     ]:
         code, _, err = command(*arguments)
         assert code == 2, (arguments, code, err)

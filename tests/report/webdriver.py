@@ -53,10 +53,14 @@ class Browser:
                 raise AssertionError(json.load(error)["value"]["message"]) from None
 
     def open(self, path: Path, *, width=1280, height=900) -> None:
-        """Show a file in a window of this size; phones' widths need the device emulated."""
+        """Show a file in a window of this size."""
+        self.open_address(path.resolve().as_uri(), width=width, height=height)
+
+    def open_address(self, address: str, *, width=1280, height=900) -> None:
+        """Show a page in a window of this size; phones' widths need the device emulated."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.devtools("Emulation.setDeviceMetricsOverride", size)
-        self._call("POST", "/url", {"url": path.resolve().as_uri()})
+        self._call("POST", "/url", {"url": address})
 
     def devtools(self, command, parameters=None):
         """Send one command of the DevTools protocol."""

@@ -48,10 +48,17 @@ class Keeper:
         The agent, which is as the journal says.
     position
         The last event that it has folded.
+
+    Attributes
+    ----------
+    waits
+        Whether a call returns only when it is on disk. A server that has many callers in one
+        thread says no, and waits for `latest` itself before it answers.
     """
 
     def __init__(self, agent: "Agent", journal: Journal, position: Head) -> None:
         self.agent, self.journal = agent, journal
+        self.waits = True
         self.ids = Ids(agent.seed)
         self.ids.prefix = unique_prefix()
         self.ids.are_others = True
@@ -59,6 +66,7 @@ class Keeper:
         self._unit: list[events.Draft] = []
         self._offer: tuple[Labels, events.Offer] | None = None
         self._is_behind = False  # whether a call was interrupted while it changed the agent
+        self._n_failures = journal.n_failures  # those that the agent has recovered from
         self._since = 0  # events since the last snapshot
         self._not_before = 0.0
         self._snapshotting: threading.Thread | None = None
@@ -70,7 +78,7 @@ class Keeper:
         self.agent._lock.acquire()
         try:
             self._check_open()
-            if self._is_behind or self.journal.has_failed:
+            if self._is_ahead_or_behind:
                 self._fold_again()
         except BaseException:
             self.agent._lock.release()
@@ -93,8 +101,9 @@ class Keeper:
                 self._since += len(unit)
         finally:
             self.agent._lock.release()
-        if ticket is not None and error is None:
-            self.journal.wait(ticket)
+        if ticket is not None:  # after an error too: what came before it has happened
+            if self.waits:
+                self.journal.wait(ticket)
             if self._since >= self.journal.snapshot_every:
                 self._snapshot_soon()
 
@@ -107,17 +116,28 @@ class Keeper:
                 "may write to it; make the agent after the fork, in one process"
             )
 
+    @property
+    def latest(self) -> Ticket:
+        """The last that was noted: when it is on disk, so is all that the agent has done."""
+        return self._last
+
+    @property
+    def _is_ahead_or_behind(self) -> bool:
+        """Whether the agent is not what the disk says; another one may have started over."""
+        return self._is_behind or self.journal.n_failures != self._n_failures
+
     def _fold_again(self) -> None:
         """Have the agent be what the disk says."""
+        failures = self.journal.n_failures
         if self.journal.has_failed:
             self.journal.start_over()
-        else:
+        elif failures == self._n_failures:
             self.journal.wait(self._last)  # what others have done before the interrupted call
         agent, position = recover(self.journal, log=self.agent.log)
         self.agent._knowledge, self.agent._pending = agent._knowledge, agent._pending
         self.agent._ids = agent._ids
         self._last = Ticket(seq=position.seq)
-        self._offer, self._is_behind = None, False
+        self._offer, self._is_behind, self._n_failures = None, False, failures
 
     # -- what is noted ----------------------------------------------------------------------
 
@@ -165,7 +185,7 @@ class Keeper:
 
     def check_new(self, id: str) -> None:
         """Refuse the id of any decision in the journal, however long ago."""
-        if self.journal.find(id) is not None or self.journal.find(id, events.RECORD) is not None:
+        if self.journal.is_taken(id):
             raise InputError(f"id {id!r} is taken by an earlier decision; expected a new one")
 
     # -- snapshots --------------------------------------------------------------------------
@@ -198,7 +218,7 @@ class Keeper:
         """Write a snapshot; the number of the last event in it. Others go on meanwhile."""
         with self.agent._lock:
             self._check_open()
-            if self._is_behind or self.journal.has_failed:
+            if self._is_ahead_or_behind:
                 self._fold_again()
             content, last = self.agent._noted(), self._last
             self._since = 0
@@ -208,16 +228,20 @@ class Keeper:
         self.journal.write_snapshot(last.seq, storing.to_bytes(content))
         return last.seq
 
+    def finish(self) -> None:
+        """Write a snapshot, unless there is one of just now."""
+        running = self._snapshotting
+        if running is not None:
+            running.join()
+        if self._since:
+            self.snapshot()
+
     def close(self) -> None:
         """Write a snapshot, and let go of the journal."""
         if self._process != os.getpid():
             return
-        running = self._snapshotting
-        if running is not None:
-            running.join()
         try:
-            if self._since:
-                self.snapshot()
+            self.finish()
         finally:
             with self.agent._lock:
                 self._process = None
@@ -322,6 +346,18 @@ def keep(agent: "Agent", journal: Journal) -> Keeper:
     keeper._since = position.seq - max((one.head.seq for one in journal.snapshots()), default=0)
     _note_changes(keeper, settings, known)
     return keeper
+
+
+def reopen(journal: Journal) -> "Agent":
+    """The agent of a journal, with the parameters that it has there; it goes on from now."""
+    agent, position = recover(journal)
+    known = journal.store.latest_change(journal.name)
+    keeper = Keeper(agent, journal, position)
+    keeper._since = position.seq - max((one.head.seq for one in journal.snapshots()), default=0)
+    agent.journal = journal
+    agent._hold(keeper)
+    _note_changes(keeper, {}, known)
+    return agent
 
 
 def _note_changes(keeper: Keeper, settings: dict[str, Any], known: Event | None) -> None:

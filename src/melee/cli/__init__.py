@@ -29,6 +29,7 @@ def __getattr__(name: str) -> Any:
         journal,
         logs,
         playing,
+        serving,
         training,
     )
     from melee.cli.base import app

@@ -208,7 +208,7 @@ def _begins_json(raw: bytes) -> bool:
     return False
 
 
-def parse(text: str) -> Any:
+def parse(text: str, expected: str = "one JSON object a line") -> Any:
     """JSON as the standard has it: no NaN, no name twice; and within the limits."""
     check_depth(text)
     try:
@@ -218,7 +218,7 @@ def parse(text: str) -> Any:
     except RecursionError:
         raise InputError(TOO_DEEP) from None
     except ValueError as error:
-        raise InputError(f"not JSON ({error}); expected one JSON object a line") from None
+        raise InputError(f"not JSON ({error}); expected {expected}") from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Commits:
         self._tickets: list[Ticket] = []
         self._is_led = False
         self.error: BaseException | None = None
-        self.n_syncs = 0
+        self.n_syncs = self.n_failures = 0
 
     def add(self, drafts: Sequence[tuple[str, Draft]]) -> Ticket:
         """Queue what belongs together; nothing is written yet."""
@@ -155,6 +155,7 @@ class Commits:
         """Whatever was queued after what failed builds on it, and fails as well."""
         with self._queueing:
             self.error = error
+            self.n_failures += 1
             for one in (*tickets, *self._tickets):
                 one.error = error
                 one.call()

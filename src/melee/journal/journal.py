@@ -105,6 +105,11 @@ class Journal:
         """Whether something could not be written: what is in memory is ahead of the disk."""
         return self._commits.error is not None
 
+    @property
+    def n_failures(self) -> int:
+        """How many times something could not be written; agents that share a journal compare."""
+        return self._commits.n_failures
+
     def start_over(self) -> None:
         """Write again, after a failure, from what is on disk."""
         self.store.forget_known()
@@ -139,6 +144,10 @@ class Journal:
     def find(self, id: str, kind: str = "decision") -> Event | None:
         """The decision of that id, or its reward, or its record."""
         return self.store.find(self.name, id, kind)
+
+    def is_taken(self, id: str) -> bool:
+        """Whether a decision or a record has that id."""
+        return self.store.is_taken(self.name, id)
 
     def offer(self, name: str) -> Offer:
         """What a decision could choose from."""

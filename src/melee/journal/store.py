@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from melee.errors import DataError
-from melee.journal.events import Draft, Event, Head, Offer, link, read_offer
+from melee.journal.events import DECISION, RECORD, Draft, Event, Head, Offer, link, read_offer
 from melee.journal.snapshots import Snapshots
 
 FORMAT = 1
@@ -182,6 +182,17 @@ class Store(ABC):
                 [id, agent, kind],
             )
         return _event(found[0]) if found else None
+
+    def is_taken(self, agent: str, id: str) -> bool:
+        """Whether an agent has a decision or a record of that id."""
+        with self.guarded():
+            m = self.mark
+            found = self.query(
+                f"SELECT 1 FROM events WHERE id = {m} AND agent = {m} AND kind IN ({m}, {m}) "
+                "LIMIT 1",
+                [id, agent, DECISION, RECORD],
+            )
+        return bool(found)
 
     def checksum_at(self, seq: int) -> bytes | None:
         """The checksum of an event, or of the start; None where there is none."""

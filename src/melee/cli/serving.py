@@ -1,0 +1,163 @@
+"""Commands for the service: run it, and see how much it takes."""
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from melee.cli.base import app, check_format, say
+
+
+@app.command()
+def serve(
+    actions: Annotated[
+        str | None,
+        typer.Option(help="Labels of the actions of the agent called 'agent', with commas."),
+    ] = None,
+    data: Annotated[
+        str, typer.Option(help="Where the journal is: a directory, or postgresql://...")
+    ] = "melee-data",
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8642,
+    key: Annotated[
+        str | None,
+        typer.Option(envvar="MELEE_KEY", help="A key for everything; better set MELEE_KEY."),
+    ] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(help="A file with lines of a level (read, decide, admin) and a key."),
+    ] = None,
+    agents: Annotated[
+        Path | None,
+        typer.Option(help="A JSON file of agents: their parameters, by name."),
+    ] = None,
+    explorer: Annotated[str, typer.Option(help="How to explore: a SPEC.")] = "melee",
+    seed: Annotated[int, typer.Option(help="Of all randomness.")] = 0,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds that a decision waits for its reward.")
+    ] = None,
+    default_reward: Annotated[
+        float | None, typer.Option(help="The reward of a decision whose time is over.")
+    ] = None,
+    half_life: Annotated[
+        int | None, typer.Option(help="Rounds after which a drifting world is half forgotten.")
+    ] = None,
+    keep_days: Annotated[
+        float | None, typer.Option(help="How long events are kept; by default for ever.")
+    ] = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_format: Annotated[str, typer.Option(help="text or json.")] = "text",
+) -> None:
+    """Serve agents over HTTP, with a journal: nothing acknowledged is lost."""
+    check_format(log_format, "text", "json")
+    _log_to_stderr(log_level, log_format)
+    from melee.journal import Journal
+    from melee.serve.app import App
+    from melee.serve.keys import Keys, read_keys
+    from melee.serve.server import check_host, listen
+    from melee.serve.server import serve as run
+    from melee.serve.service import Service
+
+    levels = {} if keys is None else read_keys(keys)
+    if key:
+        levels[key] = "admin"
+    known = Keys(levels)
+    check_host(host, known)
+    parameters = {} if agents is None else _read_agents(agents)
+    if actions is not None:
+        labels: list[Any] = [one.strip() for one in actions.split(",")]
+        parameters["agent"] = {
+            "actions": labels,
+            "explorer": explorer,
+            "seed": seed,
+            "timeout": timeout,
+            "default_reward": default_reward,
+            "half_life": half_life,
+        }
+    listening = listen(host, port)
+    service = Service(Journal(data, keep_days=keep_days))
+    try:
+        service.open(parameters)
+    except BaseException:
+        service.journal.close()
+        raise
+    if not service.agents:
+        say("melee: there is no agent yet; give --actions, or PUT one to /v1/agents/NAME")
+    where = f"[{host}]" if ":" in host else host
+    names = ", ".join(service.agents) or "no agent yet"
+    say(f"melee serves {names} at http://{where}:{listening.getsockname()[1]}, data in {data}")
+    run(App(service, known), listening, debug=log_level == "debug")
+    say("melee: stopped; everything is on disk")
+
+
+def _read_agents(path: Path) -> dict[str, dict[str, Any]]:
+    """Parameters of agents, by name."""
+    from melee.errors import InputError, file_error
+    from melee.serve import bodies
+    from melee.serve.routes import MANY, PARAMETERS
+
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise file_error(path, "read", error) from None
+    try:
+        found = json.loads(raw)
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON ({error}); expected agents by name") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: expected an object of agents by name")
+    agents = {}
+    for name, given in found.items():
+        body = bodies.check_names(given, PARAMETERS, ("actions",))
+        agents[name] = {**body, "actions": bodies.labels(body, "actions", MANY) or []}
+    return agents
+
+
+def _log_to_stderr(level: str, format: str) -> None:  # noqa: A002
+    check_format(level, "debug", "info", "warning", "error")
+    handler = logging.StreamHandler(sys.stderr)
+    if format == "json":
+        from melee.serve.logs import JsonLines
+
+        handler.setFormatter(JsonLines())
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.captureWarnings(True)
+    for name in ("melee", "py.warnings", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(level.upper() if name != "uvicorn" else "ERROR")
+
+
+@app.command()
+def load(
+    url: Annotated[str, typer.Argument(help="Where the service is.")] = "http://localhost:8642",
+    pairs: Annotated[int, typer.Option(min=1, help="Decisions, each with its reward.")] = 10_000,
+    callers: Annotated[int, typer.Option(min=1, help="How many there are at once.")] = 64,
+    agent: Annotated[str | None, typer.Option(help="Which agent's.")] = None,
+    key: Annotated[
+        str | None, typer.Option(envvar="MELEE_KEY", help="A key; better set MELEE_KEY.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of contexts and rewards.")] = 0,
+) -> None:
+    """Decide and reward as fast as a service answers, and print how long answers take.
+
+    The agent learns from what is sent: give one that is there for this.
+    """
+    import asyncio
+
+    from melee.client import AsyncClient
+    from melee.client.load import load as run
+
+    async def main() -> Any:
+        async with AsyncClient(url, key=key, agent=agent, connections=callers) as client:
+            return await run(client, n_callers=callers, n_pairs=pairs, seed=seed)
+
+    found = asyncio.run(main())
+    for line in found.lines():
+        print(line)
+    if found.n_failed:
+        raise typer.Exit(1)

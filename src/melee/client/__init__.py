@@ -1,0 +1,17 @@
+"""A client of the service: typed, small, and nothing is done twice.
+
+    calls.py         what is sent, and how an answer is read; for both clients
+    blocking.py      Client
+    asynchronous.py  AsyncClient, over connections that stay open
+    load.py          how much a service takes
+
+Every decision has an id before it is sent, made here unless the caller brings one. So a request
+whose answer got lost is sent again, and gets the answer that it had; a reward is learned once
+whatever is sent.
+"""
+
+from melee.client.asynchronous import AsyncClient
+from melee.client.blocking import Client
+from melee.client.calls import Decision, ServiceError
+
+__all__ = ["AsyncClient", "Client", "Decision", "ServiceError"]

@@ -1,0 +1,155 @@
+"""`Client`: waits for each answer."""
+
+import http.client
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from melee.client.calls import (
+    AGAIN,
+    Answered,
+    Call,
+    Calls,
+    Decision,
+    ServiceError,
+    address,
+    headers,
+    pause,
+    read_answer,
+)
+from melee.labels import Label
+
+
+class Client:
+    """Asks a service, and waits. Safe to share between threads: each has a connection of its own.
+
+    Parameters
+    ----------
+    url
+        Where the service is.
+    key
+        One of its keys, if it has any.
+    agent
+        The name of the agent; by default the one called `agent`.
+    timeout
+        Seconds that an attempt may take.
+    attempts
+        How many times a request is sent at most, where the service cannot be reached or is busy.
+
+    Examples
+    --------
+    >>> client = Client("http://localhost:8642")
+    >>> decision = client.decide({"device": "phone"})  # doctest: +SKIP
+    >>> client.reward(decision, 1.0)  # doctest: +SKIP
+    True
+    """
+
+    def __init__(
+        self,
+        url: str = "http://localhost:8642",
+        *,
+        key: str | None = None,
+        agent: str | None = None,
+        timeout: float = 10.0,
+        attempts: int = 6,
+    ) -> None:
+        self.url, self.timeout, self.attempts = url, timeout, attempts
+        self._address = address(url)
+        self._headers = headers(key)
+        self._calls = Calls(self._address.prefix, agent)
+        self._local = threading.local()
+
+    def decide(
+        self, context: Any, *, actions: Iterable[Label] | None = None, id: str | None = None
+    ) -> Decision:
+        """Choose an action for a context: numbers, or names and values.
+
+        Parameters
+        ----------
+        context
+            As for `melee.Agent.act`, of what JSON can hold.
+        actions
+            The actions that are open this time; by default all are.
+        id
+            A name for the decision; by default one is made. The same request under the same id
+            gets the same decision.
+        """
+        return self._do(self._calls.decide(context, actions, id))
+
+    def decide_many(
+        self,
+        contexts: Iterable[Any],
+        *,
+        actions: Iterable[Label] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> list[Decision]:
+        """Choose an action for each of many contexts, in one request."""
+        return self._do(self._calls.decide_many(contexts, actions, ids))
+
+    def reward(self, decision: str | Decision, reward: float) -> bool:
+        """Report a decision's reward; False if it was known already."""
+        return self._do(self._calls.reward(decision, reward))
+
+    def reward_many(self, rewards: Mapping[str, float]) -> int:
+        """Report rewards by the ids of their decisions, all or none; how many are new."""
+        return self._do(self._calls.reward_many(rewards))
+
+    def look(self, decision: str | Decision, *, explain: bool = False) -> dict[str, Any]:
+        """A past decision: context, reward, and on request why it was made."""
+        return self._do(self._calls.look(decision, explain=explain))
+
+    def create(self, actions: Sequence[Label], **parameters: Any) -> dict[str, Any]:
+        """Make the agent, with the parameters of `melee.Agent`, unless it is there."""
+        return self._do(self._calls.create({**parameters, "actions": actions}))
+
+    def change_actions(
+        self, *, add: Iterable[Label] = (), remove: Iterable[Label] = ()
+    ) -> list[Label]:
+        """Have actions come and go; the actions there are then."""
+        return self._do(self._calls.change_actions(add, remove))
+
+    def status(self) -> dict[str, Any]:
+        """All that one may want to watch: windows, actions, alarms."""
+        return self._do(self._calls.status())
+
+    def close(self) -> None:
+        """Close this thread's connection; another call opens one again."""
+        connection = getattr(self._local, "connection", None)
+        if connection is not None:
+            connection.close()
+            self._local.connection = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # -- sending ----------------------------------------------------------------------------------
+
+    def _do(self, call: Call[Answered]) -> Answered:
+        for attempt in range(self.attempts):
+            last = attempt == self.attempts - 1
+            try:
+                status, content = self._send(call)
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                if last:
+                    raise ServiceError(f"{self.url} cannot be reached ({error})") from error
+            else:
+                if last or status not in AGAIN:
+                    return read_answer(call, status, content)
+            time.sleep(pause(attempt))
+        raise ServiceError(f"attempts is {self.attempts}; expected at least 1")
+
+    def _send(self, call: Call[Any]) -> tuple[int, bytes]:
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            host, port, secure, _ = self._address
+            kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+            connection = kind(host, port, timeout=self.timeout)
+            self._local.connection = connection
+        connection.request(call.method, call.path, call.body or None, self._headers)
+        reply = connection.getresponse()
+        return reply.status, reply.read()

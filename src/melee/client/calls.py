@@ -1,0 +1,248 @@
+"""What is sent to the service, and how its answers are read; nothing here is sent."""
+
+import json
+import os
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+from urllib.parse import quote, urlsplit
+
+from melee.errors import InputError, MeleeError, shown
+from melee.labels import Label, label_from_json, label_to_json
+
+Answered = TypeVar("Answered")
+AGAIN = (408, 429, 502, 503, 504)
+"""Statuses after which it is worth trying again."""
+
+
+class ServiceError(MeleeError):
+    """The service refused, or could not be reached; `status` is None where it did not answer."""
+
+    def __init__(self, sentence: str, status: int | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class Decision(NamedTuple):
+    """A decision, as `melee.Agent.act` answers it.
+
+    Attributes
+    ----------
+    id
+        By which its reward is reported.
+    action, probability
+        The action chosen, and the probability with which it was.
+    policy, version
+        What decided.
+    actions, probabilities
+        The actions that were open, and the probability of each.
+    """
+
+    id: str
+    action: Label
+    probability: float
+    policy: str
+    version: int
+    actions: tuple[Label, ...]
+    probabilities: tuple[float, ...]
+
+
+class Call(NamedTuple, Generic[Answered]):
+    """One request, which may be sent any number of times, and what to make of its answer."""
+
+    method: str
+    path: str
+    body: bytes
+    read: Callable[[Any], Answered]
+
+
+class Address(NamedTuple):
+    """Where a service is."""
+
+    host: str
+    port: int
+    secure: bool
+    prefix: str
+
+
+def address(url: str) -> Address:
+    """Where a service is, from its URL.
+
+    >>> address("http://localhost:8642")
+    Address(host='localhost', port=8642, secure=False, prefix='')
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except (ValueError, AttributeError, TypeError):
+        host = port = None
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not host:
+        raise InputError(f"the address is {shown(url)}; expected one such as http://localhost:8642")
+    secure = parts.scheme == "https"
+    return Address(host, port or (443 if secure else 80), secure, parts.path.rstrip("/"))
+
+
+def headers(key: str | None) -> dict[str, str]:
+    """What every request has."""
+    found = {"Content-Type": "application/json"}
+    if key is not None:
+        if not key.isascii() or not key.isprintable():
+            raise InputError("the key has characters that no key has")
+        found["Authorization"] = f"Bearer {key}"
+    return found
+
+
+def pause(attempt: int) -> float:
+    """Seconds before the next attempt: longer each time, and of another length for everybody."""
+    return min(0.05 * 2.0**attempt, 2.0) * (0.5 + random.random())
+
+
+def read_answer(call: Call[Answered], status: int, content: bytes) -> Answered:
+    """What a call asked for; a `ServiceError` with the service's sentence where it was refused."""
+    try:
+        answer = json.loads(content)
+    except ValueError:
+        answer = None
+    if status >= 400:
+        said = answer.get("error") if isinstance(answer, dict) else None
+        raise ServiceError(str(said or f"the service answered {status}"), status)
+    try:
+        return call.read(answer)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ServiceError(
+            f"{call.path}: the answer cannot be read ({type(error).__name__}: {error}); is this "
+            "the address of melee?",
+            status,
+        ) from None
+
+
+# -- the calls -----------------------------------------------------------------------------------
+
+
+class Calls:
+    """What can be asked of one agent.
+
+    Parameters
+    ----------
+    prefix
+        What paths begin with.
+    agent
+        The name of the agent; by default the one called `agent`.
+    """
+
+    def __init__(self, prefix: str, agent: str | None) -> None:
+        own = "" if agent is None else f"/agents/{quote(agent, safe='')}"
+        self._all = f"{prefix}/v1"
+        self._base = f"{prefix}/v1{own}"
+        self._agent = agent or "agent"
+
+    def decide(
+        self, context: Any, actions: Iterable[Label] | None, id: str | None
+    ) -> Call[Decision]:
+        """One decision."""
+        body = {"context": _context(context), "id": new_id() if id is None else id}
+        _add_actions(body, actions)
+        return self._call("POST", "/decisions", body, _decision)
+
+    def decide_many(
+        self, contexts: Iterable[Any], actions: Iterable[Label] | None, ids: Sequence[str] | None
+    ) -> Call[list[Decision]]:
+        """Many decisions, all or none."""
+        rows = [_context(one) for one in contexts]
+        body: dict[str, Any] = {"contexts": rows}
+        body["ids"] = [new_id() for _ in rows] if ids is None else list(ids)
+        _add_actions(body, actions)
+        return self._call(
+            "POST", "/decisions", body, lambda found: [_decision(one) for one in found["decisions"]]
+        )
+
+    def reward(self, id: str | Decision, reward: float) -> Call[bool]:
+        """A decision's reward; whether it was learned just now."""
+        return self._call(
+            "POST", f"{_path(id)}/reward", {"reward": reward}, lambda found: found["learned"] > 0
+        )
+
+    def reward_many(self, rewards: Mapping[str, float]) -> Call[int]:
+        """Rewards of many decisions, all or none; how many were learned just now."""
+        body = {"rewards": [{"id": id, "reward": reward} for id, reward in rewards.items()]}
+        return self._call("POST", "/rewards", body, lambda found: int(found["learned"]))
+
+    def look(self, id: str | Decision, *, explain: bool) -> Call[dict[str, Any]]:
+        """A past decision, and why it was made."""
+        return self._call("GET", f"{_path(id)}{'/explanation' if explain else ''}", None, dict)
+
+    def create(self, parameters: dict[str, Any]) -> Call[dict[str, Any]]:
+        """A new agent, unless it is there."""
+        body = {**parameters, "actions": [label_to_json(one) for one in parameters["actions"]]}
+        path = f"/agents/{quote(self._agent, safe='')}"
+        return Call("PUT", f"{self._all}{path}", _dumps(body), dict)
+
+    def status(self) -> Call[dict[str, Any]]:
+        """All that one may want to watch."""
+        return Call("GET", f"{self._all}/agents/{quote(self._agent, safe='')}", b"", dict)
+
+    def change_actions(self, add: Iterable[Label], remove: Iterable[Label]) -> Call[list[Label]]:
+        """Actions that come and go; those there are then."""
+        body = {
+            "add": [label_to_json(one) for one in add],
+            "remove": [label_to_json(one) for one in remove],
+        }
+        return self._call(
+            "POST", "/actions", body, lambda found: [label_from_json(x) for x in found["actions"]]
+        )
+
+    def _call(
+        self, method: str, path: str, body: Any, read: Callable[[Any], Answered]
+    ) -> Call[Answered]:
+        return Call(method, self._base + path, b"" if body is None else _dumps(body), read)
+
+
+def new_id() -> str:
+    """An id that nobody else makes."""
+    return os.urandom(12).hex()
+
+
+def _path(id: str | Decision) -> str:
+    name = id.id if isinstance(id, Decision) else id
+    if not isinstance(name, str) or not name:
+        raise InputError(f"id is {shown(name)}; expected the text of a decision's id")
+    try:
+        return f"/decisions/{quote(name, safe='')}"
+    except UnicodeError:
+        raise InputError(f"id is {shown(name)}; expected a text of Unicode") from None
+
+
+def _context(given: Any) -> Any:
+    """A context as JSON has it: arrays and rows of tables as lists and objects."""
+    for method in ("tolist", "to_dict"):
+        if hasattr(given, method):
+            return getattr(given, method)()
+    return given
+
+
+def _add_actions(body: dict[str, Any], actions: Iterable[Label] | None) -> None:
+    if actions is not None:
+        body["actions"] = [label_to_json(one) for one in actions]
+
+
+def _dumps(body: Any) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the request cannot be written as JSON ({error}); expected numbers, texts, true, "
+            "false, lists of texts and None"
+        ) from None
+
+
+def _decision(found: Any) -> Decision:
+    return Decision(
+        found["id"],
+        label_from_json(found["action"]),
+        found["probability"],
+        found["policy"],
+        found["version"],
+        tuple(label_from_json(one) for one in found["actions"]),
+        tuple(found["probabilities"]),
+    )

@@ -1,0 +1,19 @@
+"""The service: agents over HTTP, on top of a journal.
+
+    refusals.py   errors that have a status
+    bodies.py     what a request holds: JSON, checked
+    keys.py       who may do what
+    watching.py   what happened of late, and what is wrong with it
+    metrics.py    the same for Prometheus
+    syncing.py    one thread waits for the disk, for all callers
+    service.py    Service: the agents of a journal, and what can be asked of them
+    routes.py     paths, and what stands behind them
+    openapi.py    the document that says so
+    app.py        ASGI: from a request to an answer
+    server.py     sockets, limits on connections, a clean stop
+    logs.py       log lines for programs
+    page.html     what is at /
+
+One thread decides, learns and answers; a decision takes microseconds. What has been done is queued
+for the disk, and answered when it is there: while one sync runs, the next one's callers gather.
+"""

@@ -1,0 +1,89 @@
+"""What a request holds: one JSON object with known names, of the types that they have.
+
+What a context, a label or a reward may be is the library's to say, in its own sentences.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from melee.errors import InputError, shown
+from melee.history.jsonl import parse
+from melee.labels import Label, label_from_json
+
+Body = dict[str, Any]
+
+
+def read(raw: bytes, known: Sequence[str], required: Sequence[str] = ()) -> Body:
+    """The object in a body.
+
+    >>> read(b'{"reward": 1}', ["reward"])
+    {'reward': 1}
+    """
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"byte {error.start} of the body is not UTF-8 text") from None
+    try:
+        body = parse(text, "one JSON object")
+    except InputError as error:
+        raise InputError(f"the body: {error}") from None
+    if not isinstance(body, dict):
+        raise InputError(f"the body is {shown(body)}; expected an object with {_list(known)}")
+    return check_names(body, known, required)
+
+
+def check_names(body: Any, known: Sequence[str], required: Sequence[str] = ()) -> Body:
+    """An object, if it has all that it must have, and nothing else than it may."""
+    if not isinstance(body, dict):
+        raise InputError(f"{shown(body)} is no object; expected one with {_list(known)}")
+    for name in body:
+        if name not in known:
+            raise InputError(f"the name {shown(name)} is not known here; known: {_list(known)}")
+    for name in required:
+        if name not in body:
+            raise InputError(f"the {name} is missing; expected an object with {_list(required)}")
+    return body
+
+
+def text(body: Body, name: str) -> str | None:
+    """A text, or None where there is none."""
+    value = body.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InputError(f"{name} is {shown(value)}; expected a text")
+    return value
+
+
+def flag(body: Body, name: str) -> bool:
+    """True or false; false where it is left out."""
+    value = body.get(name, False)
+    if not isinstance(value, bool):
+        raise InputError(f"{name} is {shown(value)}; expected true or false")
+    return value
+
+
+def entries(body: Body, name: str, most: int) -> list[Any]:
+    """A list that is not too long."""
+    value = body.get(name)
+    if not isinstance(value, list):
+        raise InputError(f"{name} is {shown(value)}; expected a list")
+    if len(value) > most:
+        raise InputError(f"{name} has {len(value):,} entries; expected at most {most:,}")
+    return value
+
+
+def number(value: Any) -> float:
+    """A JSON number, which `true` is not; whether it is too large is the library's to say."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"the reward is {shown(value)}; expected a finite number, in any unit")
+    return value
+
+
+def labels(body: Body, name: str, most: int) -> list[Label] | None:
+    """Labels of actions, or None where none are given."""
+    if body.get(name) is None:
+        return None
+    return [label_from_json(one) for one in entries(body, name, most)]
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names) or "nothing"

@@ -1,0 +1,223 @@
+"""The OpenAPI document: every route, what it takes and what it answers."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from melee.version import __version__
+
+if TYPE_CHECKING:
+    from melee.serve.routes import Route
+
+Schema = dict[str, Any]
+
+
+def _object(properties: dict[str, Schema], required: Sequence[str] | None = None) -> Schema:
+    """An object that has no other names; all are there unless said otherwise."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties if required is None else required),
+        "additionalProperties": False,
+    }
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _or_null(kind: str) -> Schema:
+    return {"type": [kind, "null"]}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+TEXT, NUMBER, WHOLE, YES = ({"type": t} for t in ("string", "number", "integer", "boolean"))
+LABEL: Schema = {
+    "description": 'The label of an action: a text, a number, or {"tuple": [...]}.',
+    "type": ["string", "number", "boolean", "null", "object"],
+}
+CONTEXT: Schema = {
+    "description": "Names and values (numbers, texts, true, false, lists of texts, null where a "
+    "value is missing), or a list of numbers.",
+    "type": ["object", "array"],
+}
+_AVERAGE: dict[str, Schema] = {
+    "rewards": WHOLE,
+    "average": _or_null("number"),
+    "low": _or_null("number"),
+    "high": _or_null("number"),
+}
+_DECISION: dict[str, Schema] = {
+    "id": TEXT,
+    "action": LABEL,
+    "probability": NUMBER,
+    "policy": TEXT,
+    "version": WHOLE,
+    "actions": _list(LABEL),
+    "probabilities": _list(NUMBER),
+}
+_DECIDED = tuple(_DECISION)
+_ABOUT: dict[str, Schema] = {
+    "agent": TEXT,
+    "policy": TEXT,
+    "actions": _list(LABEL),
+    "learned": WHOLE,
+    "waiting": WHOLE,
+    "version": WHOLE,
+}
+_PARAMETERS: dict[str, Schema] = {
+    "actions": _list(LABEL),
+    "explorer": TEXT,
+    "seed": WHOLE,
+    "floor": NUMBER,
+    "half_life": _or_null("integer"),
+    "timeout": _or_null("number"),
+    "default_reward": _or_null("number"),
+    "reward_range": {"type": ["array", "null"], "items": NUMBER},
+    "max_pending": WHOLE,
+    "max_features": WHOLE,
+}
+
+SCHEMAS: dict[str, Schema] = {
+    "Decide": _object(
+        {
+            "context": CONTEXT,
+            "contexts": _list(CONTEXT),
+            "actions": _list(LABEL),
+            "id": TEXT,
+            "ids": _list(TEXT),
+            "explain": YES,
+        },
+        [],
+    ),
+    "Decision": _object({**_DECISION, "explanation": _ref("Explanation")}, _DECIDED),
+    "Decided": {
+        "oneOf": [_ref("Decision"), _object({"decisions": _list(_ref("Decision"))})],
+    },
+    "Past": _object(
+        {
+            **_DECISION,
+            "time": NUMBER,
+            "context": CONTEXT,
+            "waits": YES,
+            "reward": _or_null("number"),
+            "explanation": _ref("Explanation"),
+        },
+        [*_DECIDED, "time", "context", "waits", "reward"],
+    ),
+    "Explanation": _object({"policy": TEXT, "actions": _list(_ref("Explained"))}),
+    "Explained": _object(
+        {
+            "action": LABEL,
+            "probability": NUMBER,
+            "prediction": _or_null("number"),
+            "uncertainty": _or_null("number"),
+            "bonus": _or_null("number"),
+            "features": _list(
+                _object(
+                    {
+                        "name": TEXT,
+                        "value": {"type": ["number", "string", "array", "null"]},
+                        "effect": NUMBER,
+                    }
+                )
+            ),
+        }
+    ),
+    "Reward": _object({"reward": NUMBER}),
+    "Rewards": _object({"rewards": _list(_object({"id": TEXT, "reward": NUMBER}))}),
+    "Learned": _object({"learned": WHOLE, "repeated": WHOLE}),
+    "Actions": _object({"actions": _list(LABEL)}),
+    "Changes": _object({"add": _list(LABEL), "remove": _list(LABEL)}, []),
+    "Snapshot": _object({"event": WHOLE}),
+    "Parameters": _object(_PARAMETERS, ["actions"]),
+    "About": _object(_ABOUT),
+    "Agents": _object({"agents": _list(_ref("About"))}),
+    "Status": _object(
+        {
+            **_ABOUT,
+            "parameters": _object(_PARAMETERS),
+            "compiled": YES,
+            "last_reward": _or_null("number"),
+            "time": NUMBER,
+            "event": WHOLE,
+            "diagnostics": {"type": "object", "additionalProperties": NUMBER},
+            "alarms": _list(TEXT),
+            "windows": _list(
+                _object(
+                    {
+                        "window": TEXT,
+                        "decisions": WHOLE,
+                        "explored": _or_null("number"),
+                        **_AVERAGE,
+                    }
+                )
+            ),
+            "actions": _list(
+                _object(
+                    {
+                        "action": LABEL,
+                        "decisions": WHOLE,
+                        "share": _or_null("number"),
+                        **_AVERAGE,
+                    }
+                )
+            ),
+            "course": _list(_object({"time": NUMBER, "decisions": WHOLE, **_AVERAGE})),
+        }
+    ),
+    "Health": _object({"melee": TEXT, "healthy": YES}),
+    "Ready": _object({"ready": YES, "compiled": YES}),
+    "Document": {"type": "object"},
+    "Error": _object({"error": TEXT}),
+}
+_TYPES = {"text": "text/plain", "html": "text/html"}
+
+
+def describe(routes: Sequence["Route"]) -> Schema:
+    """The document, in OpenAPI 3.1."""
+    paths: dict[str, Schema] = {}
+    for one in routes:
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "melee", "version": __version__, "summary": "Contextual bandits."},
+        "paths": paths,
+        "components": {
+            "schemas": SCHEMAS,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(one: "Route") -> Schema:
+    kind = _TYPES.get(one.answer, "application/json")
+    schema = TEXT if one.answer in _TYPES else _ref(one.answer)
+    refused = [status for status in one.also if status >= 400]
+    if one.body is not None:
+        refused += [400, 408, 413]
+    if one.level != "open":
+        refused += [401, 403]
+    responses: dict[str, Schema] = {}
+    for status in (200, *(s for s in one.also if s < 400)):
+        content = {kind: {"schema": schema}}
+        responses[str(status)] = {"description": HTTPStatus(status).phrase, "content": content}
+    for status in sorted({*refused, 503}):
+        content = {"application/json": {"schema": _ref("Error")}}
+        responses[str(status)] = {"description": HTTPStatus(status).phrase, "content": content}
+    found: Schema = {"summary": one.summary, "responses": responses}
+    names = [part[1:-1] for part in one.path.split("/") if part.startswith("{")]
+    if names:
+        found["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": TEXT} for name in names
+        ]
+    if one.body is not None:
+        content = {"application/json": {"schema": _ref(one.body)}}
+        found["requestBody"] = {"required": True, "content": content}
+    if one.level != "open":
+        found["security"] = [{"key": []}]
+        found["description"] = f"Needs a key for `{one.level}`, where there are keys."
+    return found

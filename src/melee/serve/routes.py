@@ -1,0 +1,297 @@
+"""Paths, who may use them, and what stands behind them.
+
+The paths without an agent are those of the agent called `agent`.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from melee.errors import InputError, shown
+from melee.journal.journal import Journal
+from melee.labels import label_to_json
+from melee.serve import bodies
+from melee.serve.refusals import Refusal
+from melee.serve.service import Served, Service
+from melee.version import __version__
+
+MANY = 10_000
+"""Contexts, rewards or actions in one request."""
+PARAMETERS = (
+    "actions",
+    "explorer",
+    "seed",
+    "floor",
+    "half_life",
+    "timeout",
+    "default_reward",
+    "reward_range",
+    "max_pending",
+    "max_features",
+)
+"""Of an agent, as in Python; where it logs and keeps its journal is not a caller's to say."""
+Schema = dict[str, Any]
+
+
+@dataclass
+class Call:
+    """A request: what its path names, what follows the question mark, and its body."""
+
+    service: Service
+    path: dict[str, str]
+    query: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    @property
+    def served(self) -> Served:
+        """The agent that it is for."""
+        return self.service.find(self.path.get("agent", "agent"))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A status, and what is written as JSON; or a text as it is, with its type."""
+
+    content: Any
+    status: int = 200
+    type: str = "application/json"
+
+
+Handler = Callable[[Call], Awaitable[Answer]]
+
+
+@dataclass(frozen=True)
+class Route:
+    """A path and a method, and what stands behind them."""
+
+    method: str
+    path: str
+    level: str
+    summary: str
+    handler: Handler
+    answer: str
+    body: str | None = None
+    also: tuple[int, ...] = ()  # statuses of refusals that are its own
+
+
+async def decide(call: Call) -> Answer:
+    """One decision, or many."""
+    known = ("context", "contexts", "actions", "id", "ids", "explain")
+    body = bodies.read(call.body, known)
+    actions = bodies.labels(body, "actions", MANY)
+    if ("context" in body) == ("contexts" in body):
+        raise InputError("expected either a context, for one decision, or contexts, for many")
+    if "context" in body:
+        _check_absent(body, "ids", "an id, for one context")
+        made = await call.service.decide(
+            call.served,
+            body["context"],
+            actions,
+            bodies.text(body, "id"),
+            explain=bodies.flag(body, "explain"),
+        )
+        return Answer(made)
+    _check_absent(body, "id", "ids, one for each context")
+    _check_absent(body, "explain", "one context, where it is explained")
+    contexts = bodies.entries(body, "contexts", MANY)
+    ids = None if body.get("ids") is None else bodies.entries(body, "ids", MANY)
+    if ids is not None and not all(isinstance(id, str) for id in ids):
+        raise InputError("ids are expected to be texts")
+    many = await call.service.decide_many(call.served, contexts, actions, ids)
+    return Answer({"decisions": many})
+
+
+def _check_absent(body: bodies.Body, name: str, expected: str) -> None:
+    if body.get(name) not in (None, False):
+        raise InputError(f"{name} is {shown(body[name])}; expected {expected}")
+
+
+async def look(call: Call) -> Answer:
+    """A past decision."""
+    return Answer(await call.service.look(call.served, call.path["id"]))
+
+
+async def explain(call: Call) -> Answer:
+    """Why it was made."""
+    return Answer(await call.service.look(call.served, call.path["id"], explain=True))
+
+
+async def reward(call: Call) -> Answer:
+    """A decision's reward."""
+    body = bodies.read(call.body, ("reward",), ("reward",))
+    pair = (call.path["id"], bodies.number(body["reward"]))
+    return Answer(await call.service.reward(call.served, [pair]))
+
+
+async def reward_many(call: Call) -> Answer:
+    """Rewards of many decisions."""
+    body = bodies.read(call.body, ("rewards",), ("rewards",))
+    pairs = []
+    for one in bodies.entries(body, "rewards", MANY):
+        bodies.check_names(one, ("id", "reward"), ("id", "reward"))
+        if not isinstance(one["id"], str):
+            raise InputError(f"id is {shown(one['id'])}; expected the text of a decision's id")
+        pairs.append((one["id"], bodies.number(one["reward"])))
+    return Answer(await call.service.reward(call.served, pairs))
+
+
+async def list_agents(call: Call) -> Answer:
+    """All agents."""
+    service = call.service
+    return Answer({"agents": [service.about(one) for one in service.agents.values()]})
+
+
+async def create(call: Call) -> Answer:
+    """A new agent."""
+    body = bodies.read(call.body, PARAMETERS, ("actions",))
+    parameters: dict[str, Any] = {**body, "actions": bodies.labels(body, "actions", MANY) or []}
+    explorer = body.get("explorer", "melee")
+    if not isinstance(explorer, str):
+        raise InputError(f"explorer is {shown(explorer)}; expected its SPEC as a text")
+    is_new, served = await call.service.create(call.path["agent"], parameters)
+    return Answer(call.service.about(served), 201 if is_new else 200)
+
+
+async def status(call: Call) -> Answer:
+    """All that one may want to watch."""
+    return Answer(call.service.status(call.served))
+
+
+async def list_actions(call: Call) -> Answer:
+    """The actions there are now."""
+    return Answer({"actions": [label_to_json(one) for one in call.served.agent.actions_]})
+
+
+async def change_actions(call: Call) -> Answer:
+    """Actions come and go."""
+    body = bodies.read(call.body, ("add", "remove"))
+    added, removed = (bodies.labels(body, name, MANY) or [] for name in ("add", "remove"))
+    now = await call.service.change_actions(call.served, added, removed)
+    return Answer({"actions": [label_to_json(one) for one in now]})
+
+
+async def snapshot(call: Call) -> Answer:
+    """A snapshot, now."""
+    return Answer({"event": await call.service.snapshot(call.served)})
+
+
+async def health(call: Call) -> Answer:
+    """Whether the process answers."""
+    return Answer({"melee": __version__, "healthy": True})
+
+
+async def ready(call: Call) -> Answer:
+    """Whether it can decide, and keep what it decides."""
+    journal: Journal = call.service.journal
+    if not call.service.is_ready or journal.has_failed:
+        raise Refusal(503, "the journal cannot be written, or the service stops; try again")
+    compiled = all(one.agent.ready for one in call.service.agents.values())
+    return Answer({"ready": True, "compiled": compiled})
+
+
+async def metrics(call: Call) -> Answer:
+    """For Prometheus."""
+    return Answer(call.service.metrics(), type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def document(call: Call) -> Answer:
+    """The OpenAPI document."""
+    from melee.serve.openapi import describe
+
+    return Answer(describe(ROUTES))
+
+
+async def page(call: Call) -> Answer:
+    """The page for people."""
+    text = files("melee.serve").joinpath("page.html").read_text("utf-8")
+    return Answer(text, type="text/html; charset=utf-8")
+
+
+def _both(*routes: Route) -> list[Route]:
+    """Routes of the agent called `agent`, and the same ones of any agent."""
+    named = [
+        Route(one.method, one.path.replace("/v1", "/v1/agents/{agent}", 1), *_rest(one))
+        for one in routes
+    ]
+    return [*routes, *named]
+
+
+def _rest(one: Route) -> tuple[Any, ...]:
+    return (one.level, one.summary, one.handler, one.answer, one.body, (*one.also, 404))
+
+
+_ID = "/v1/decisions/{id}"
+ROUTES: tuple[Route, ...] = (
+    *_both(
+        Route(
+            "POST",
+            "/v1/decisions",
+            "decide",
+            "Decide: one context, or many.",
+            decide,
+            "Decided",
+            "Decide",
+            (409,),
+        ),
+        Route(
+            "POST",
+            f"{_ID}/reward",
+            "decide",
+            "Reward a decision.",
+            reward,
+            "Learned",
+            "Reward",
+            (404, 409, 410),
+        ),
+        Route(
+            "POST",
+            "/v1/rewards",
+            "decide",
+            "Reward many decisions, all or none.",
+            reward_many,
+            "Learned",
+            "Rewards",
+            (404, 409, 410),
+        ),
+        Route("GET", _ID, "read", "A past decision.", look, "Past", None, (404,)),
+        Route(
+            "GET",
+            f"{_ID}/explanation",
+            "read",
+            "A past decision, and why it was made.",
+            explain,
+            "Past",
+            None,
+            (404,),
+        ),
+        Route("GET", "/v1/actions", "read", "The actions there are.", list_actions, "Actions"),
+        Route(
+            "POST",
+            "/v1/actions",
+            "admin",
+            "Add and remove actions.",
+            change_actions,
+            "Actions",
+            "Changes",
+        ),
+        Route("POST", "/v1/snapshot", "admin", "Write a snapshot now.", snapshot, "Snapshot"),
+    ),
+    Route("GET", "/v1/agents", "read", "All agents.", list_agents, "Agents"),
+    Route("GET", "/v1/agents/{agent}", "read", "What to watch.", status, "Status", None, (404,)),
+    Route(
+        "PUT",
+        "/v1/agents/{agent}",
+        "admin",
+        "Make an agent, unless it is there.",
+        create,
+        "About",
+        "Parameters",
+        (201, 409),
+    ),
+    Route("GET", "/health", "open", "Does the process answer?", health, "Health"),
+    Route("GET", "/ready", "open", "Can it decide?", ready, "Ready", None, (503,)),
+    Route("GET", "/metrics", "read", "Metrics for Prometheus.", metrics, "text"),
+    Route("GET", "/openapi.json", "open", "This document.", document, "Document"),
+    Route("GET", "/", "open", "The page for people.", page, "html"),
+)

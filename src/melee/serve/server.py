@@ -1,0 +1,160 @@
+"""Sockets, limits on connections, and a clean stop; by uvicorn."""
+
+import asyncio
+import contextlib
+import ipaddress
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from melee.errors import DataError, InputError
+from melee.extras import needed
+from melee.serve.app import App
+from melee.serve.keys import Keys
+
+with needed("melee serve", "serve"):
+    import uvicorn
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEADERS = 2**16
+"""Bytes of a request's first line and headers."""
+PATIENCE = 10.0
+"""Seconds in which they have to come."""
+CONNECTIONS = 2_000
+"""Connections at once; more are closed."""
+DRAIN = 10
+"""Seconds that requests have to finish when the service stops."""
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-length: 0\r\nconnection: close\r\n\r\n"
+)
+
+
+class Protocol(HttpToolsProtocol):
+    """HTTP with limits on headers: how large they are, and how long they take."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a request."""
+        self._head = 0  # bytes since the last request was read; -1 while its body comes
+        self._timer: Any = None
+        super().connection_made(transport)
+        if len(self.connections) > CONNECTIONS:
+            transport.abort()
+            return
+        self._timer = self.loop.call_later(PATIENCE, self._give_up)
+
+    def data_received(self, data: bytes) -> None:
+        """Count what comes before the end of the headers."""
+        if self._head >= 0:
+            self._head += len(data)
+            if self._timer is None:
+                self._timer = self.loop.call_later(PATIENCE, self._give_up)
+        super().data_received(data)
+        if self._head > HEADERS and not self.transport.is_closing():
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+
+    def on_headers_complete(self) -> None:
+        """Go on with the body, which the application limits."""
+        self._head = -1
+        self._cancel()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Wait for the next request."""
+        self._head = 0
+        super().on_message_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._cancel()
+        super().connection_lost(exc)
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self) -> None:
+        self._timer = None
+        self.transport.abort()
+
+
+class Server(uvicorn.Server):
+    """A server that ends with 0 when it was asked to end."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End on Ctrl-C and SIGTERM, once everything is on disk."""
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = {one: signal.signal(one, self.handle_exit) for one in signals}
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody outside of this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_host(host: str, keys: Keys) -> None:
+    """Refuse to serve the world without a key."""
+    if not keys and not is_loopback(host):
+        raise InputError(
+            f"--host is {host}, which others can reach, and there are no keys; give --keys FILE, "
+            "or set MELEE_KEY"
+        )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at an address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+        made.listen(2048)
+    except OSError as error:
+        made.close()
+        raise DataError(
+            f"{host}:{port} cannot be listened at ({error.strerror}); give another --port, or end "
+            "what listens there"
+        ) from None
+    return made
+
+
+def serve(app: App, listening: socket.socket, *, debug: bool = False) -> None:
+    """Answer requests until SIGTERM or Ctrl-C; then finish, sync and write snapshots."""
+    config = uvicorn.Config(
+        app,
+        http=Protocol,
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        log_level="debug" if debug else "error",
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=DRAIN,
+    )
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(Server(config).serve(sockets=[listening]))
+
+
+def _loop_factory() -> Any:
+    if sys.platform == "win32":
+        return None
+    with needed("melee serve", "serve"):
+        import uvloop
+    return uvloop.new_event_loop

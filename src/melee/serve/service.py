@@ -1,0 +1,528 @@
+"""`Service`: the agents of a journal, and what can be asked of them."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from melee.agent import Agent
+from melee.agent.decision import Decision
+from melee.agent.explanation import Explanation
+from melee.agent.keeping import Keeper, decision_of, explain_past, reopen
+from melee.checks import check_reward
+from melee.contexts import Context, read_context
+from melee.errors import InputError, MeleeError, shown
+from melee.journal import Event, Journal, events
+from melee.journal.snapshots import check_agent
+from melee.labels import Label, label_to_json
+from melee.serve.metrics import Requests, family
+from melee.serve.refusals import Refusal
+from melee.serve.syncing import Syncing
+from melee.serve.watching import SLOW, Watch
+
+MAX_AGENTS = 100
+"""Agents in one service."""
+RECENT = 10_000
+"""Events that are read at the start, for the windows to show what was before."""
+EVERY = 1.0
+"""Seconds from one look for decisions whose time is over to the next."""
+_log = logging.getLogger("melee.serve")
+
+
+@dataclass
+class Served:
+    """One agent, what keeps its journal, and what happened of late."""
+
+    name: str
+    agent: Agent
+    keeper: Keeper
+    watch: Watch = field(default_factory=Watch)
+
+
+class Service:
+    """The agents of a journal; all of it in the thread of one event loop.
+
+    Parameters
+    ----------
+    journal
+        Where everything is kept. It belongs to the service from now on.
+    max_agents
+        How many agents there may be.
+    """
+
+    def __init__(self, journal: Journal, *, max_agents: int = MAX_AGENTS) -> None:
+        self.journal = journal
+        self.max_agents = max_agents
+        self.agents: dict[str, Served] = {}
+        self.requests = Requests()
+        self.started = time.time()
+        self.is_ready = False
+        self._syncing: Syncing | None = None
+        self._one_change = asyncio.Lock()
+        self._one_replay = asyncio.Lock()
+        self._ticking: asyncio.Task[None] | None = None
+
+    # -- life -------------------------------------------------------------------------------------
+
+    def open(self, parameters: dict[str, dict[str, Any]]) -> None:
+        """Go on with all agents that are there, and make those that are not.
+
+        Parameters
+        ----------
+        parameters
+            Those of some agents, by name; one that is there must have the same.
+        """
+        names = [*dict.fromkeys((*self.journal.store.agents(), *parameters))]
+        if len(names) > self.max_agents:
+            raise InputError(f"there are {len(names)} agents; expected at most {self.max_agents}")
+        for name in names:
+            own = self.journal.another(name)
+            given = parameters.get(name)
+            self._take(name, reopen(own) if given is None else Agent(**given, journal=own))
+        self._look_back()
+
+    def _take(self, name: str, agent: Agent) -> Served:
+        keeper = agent._keeper
+        assert keeper is not None
+        keeper.waits = False
+        served = self.agents[name] = Served(name, agent, keeper)
+        return served
+
+    def _look_back(self) -> None:
+        """Have windows show what happened before this process."""
+        chosen: dict[tuple[str, str], Label] = {}
+        first = max(self.journal.start.seq, self.journal.head.seq - RECENT)
+        for event in self.journal.store.rows(first):
+            served = self.agents.get(event.agent)
+            if served is None or event.id is None:
+                continue
+            if event.kind == events.DECISION:
+                decision, decided = decision_of(event, self.journal)
+                chosen[event.agent, event.id] = decision.action
+                explored = decided.pmf[decided.action] < max(decided.pmf)
+                served.watch.decided(decision.action, explored=explored, now=event.time)
+            elif event.kind == events.REWARD and (event.agent, event.id) in chosen:
+                label = chosen.pop((event.agent, event.id))
+                served.watch.rewarded(label, event.content["reward"], now=event.time)
+
+    async def start(self) -> None:
+        """Begin to answer."""
+        self._syncing = Syncing(self.journal)
+        self._ticking = asyncio.create_task(self._tick())
+        self.is_ready = True
+
+    async def _tick(self) -> None:
+        """Give up decisions whose time is over, also where nobody calls."""
+        while True:
+            await asyncio.sleep(EVERY)
+            for served in self.agents.values():
+                if served.agent.timeout is not None:
+                    try:
+                        served.agent.give_up()
+                        await self._on_disk(served)
+                    except MeleeError as error:
+                        _log.warning("%s: %s", served.name, error)
+
+    async def stop(self) -> None:
+        """Write what is queued, and a snapshot of every agent; let go of the journal."""
+        self.is_ready = False
+        if self._ticking is not None:
+            self._ticking.cancel()
+        if self._syncing is not None:
+            await asyncio.to_thread(self._syncing.stop)
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """Write a snapshot of every agent, and let go of the journal."""
+        try:
+            for served in self.agents.values():
+                try:
+                    served.keeper.finish()
+                except MeleeError as error:  # nothing is lost: the next start takes longer
+                    _log.warning("%s: no snapshot was written (%s)", served.name, error)
+        finally:
+            self.journal.close()
+
+    def _catch_up(self, served: Served) -> None:
+        """Have an agent be what the disk says, if something that it did could not be kept."""
+        with served.keeper:
+            pass
+
+    async def _on_disk(self, served: Served) -> None:
+        """Return when all that an agent has done is on disk."""
+        assert self._syncing is not None
+        await self._syncing.wait(served.keeper.latest)
+
+    def find(self, name: str) -> Served:
+        """The agent of that name."""
+        served = self.agents.get(name)
+        if served is None:
+            known = ", ".join(list(self.agents)[:20]) or "none yet"
+            raise Refusal(404, f"there is no agent {shown(name)}; there are: {known}")
+        return served
+
+    # -- deciding ---------------------------------------------------------------------------------
+
+    async def decide(
+        self,
+        served: Served,
+        context: Any,
+        actions: Sequence[Label] | None = None,
+        id: str | None = None,
+        *,
+        explain: bool = False,
+    ) -> dict[str, Any]:
+        """One decision; the same one again for the same request under the same id."""
+        agent = served.agent
+        try:
+            decision = agent.act(context, actions=actions, id=id)
+        except InputError:
+            if id is None or not self._is_taken(served, id):
+                raise
+            return await self._again(served, id, read_context(context), actions, explain=explain)
+        why = agent.explain(decision) if explain else None
+        self._note(served, [decision])
+        await self._on_disk(served)
+        answer = to_json(decision)
+        if why is not None:
+            answer["explanation"] = explanation_to_json(why)
+        return answer
+
+    async def decide_many(
+        self,
+        served: Served,
+        contexts: list[Any],
+        actions: Sequence[Label] | None = None,
+        ids: list[Any] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Many decisions, all or none; those that were made before are answered again."""
+        agent = served.agent
+        self._catch_up(served)
+        taken = set() if ids is None else {id for id in ids if self._is_taken(served, id)}
+        if ids is None or not taken or len(ids) != len(contexts) or len(set(ids)) != len(ids):
+            decisions = agent.act_many(contexts, actions=actions, ids=ids)
+            self._note(served, decisions)
+            await self._on_disk(served)
+            return [to_json(one) for one in decisions]
+        await self._on_disk(served)
+        answers = {}
+        for id, context in zip(ids, contexts, strict=True):
+            if id in taken:
+                answers[id] = await self._again(served, id, read_context(context), actions)
+        new = [i for i, id in enumerate(ids) if id not in taken]
+        if new:
+            fresh = [ids[i] for i in new]
+            made = await self.decide_many(served, [contexts[i] for i in new], actions, fresh)
+            answers |= dict(zip(fresh, made, strict=True))
+        return [answers[id] for id in ids]
+
+    def _note(self, served: Served, decisions: Sequence[Decision]) -> None:
+        now = time.time()
+        for one in decisions:
+            explored = one.probability < max(one.probabilities)
+            served.watch.decided(one.action, explored=explored, now=now)
+            _log.debug("decision", extra={"agent": served.name, "id": one.id, "action": one.action})
+
+    def _is_taken(self, served: Served, id: Any) -> bool:
+        if not isinstance(id, str) or not 0 < len(id) <= 200:
+            return False
+        if served.agent._pending.knows(id):
+            return True
+        try:
+            return served.keeper.journal.find(id) is not None
+        except (UnicodeError, ValueError):  # no text that could be kept
+            return False
+
+    async def _again(
+        self,
+        served: Served,
+        id: str,
+        context: Context,
+        actions: Sequence[Label] | None,
+        *,
+        explain: bool = False,
+    ) -> dict[str, Any]:
+        """The decision that was made under an id, if this is the same request."""
+        await self._on_disk(served)
+        event = served.keeper.journal.find(id)
+        if event is None:
+            raise Refusal(409, f"id {shown(id)} is taken by a round that was learned from a record")
+        decision, decided = decision_of(event, served.keeper.journal)
+        same = _is_same(context, decided.context) and decided.some == (actions is not None)
+        if same and actions is not None:
+            same = set(actions) == set(decision.actions)
+        if not same:
+            raise Refusal(
+                409,
+                f"id {shown(id)} is taken by a decision about another context or other actions; "
+                "give each decision an id of its own",
+            )
+        answer = to_json(decision)
+        if explain:
+            answer["explanation"] = await self._replay(served, id)
+        return answer
+
+    async def look(self, served: Served, id: str, *, explain: bool = False) -> dict[str, Any]:
+        """A decision of any time: what it was about, its reward, and why it was made."""
+        self._catch_up(served)
+        await self._on_disk(served)
+        journal = served.keeper.journal
+        event = _found(journal, id)
+        if event is None:
+            raise Refusal(404, _unknown(served, id))
+        decision, decided = decision_of(event, journal)
+        reward = journal.find(id, events.REWARD)
+        waits = id in served.agent._pending.waiting
+        context = decided.context
+        answer = to_json(decision) | {
+            "time": event.time,
+            "context": context.tolist() if isinstance(context, np.ndarray) else context,
+            "waits": waits,
+            "reward": None if reward is None else reward.content["reward"],
+        }
+        if explain:
+            answer["explanation"] = await self._replay(served, id)
+        return answer
+
+    async def _replay(self, served: Served, id: str) -> dict[str, Any] | None:
+        """Why a decision was made, by the agent as it was; one at a time, beside all else."""
+        async with self._one_replay:
+            found = await asyncio.to_thread(explain_past, served.keeper.journal, id)
+        return None if found is None else explanation_to_json(found)
+
+    # -- rewards ----------------------------------------------------------------------------------
+
+    async def reward(self, served: Served, rewards: list[tuple[str, float]]) -> dict[str, Any]:
+        """Rewards of decisions, all or none; those that came before are not learned again."""
+        agent, watch = served.agent, served.watch
+        self._catch_up(served)
+        if agent.timeout is not None:
+            agent.give_up()
+        new: dict[str, float] = {}
+        for id, given in rewards:
+            number = check_reward(given, agent._range)
+            if id in new and new[id] != number:
+                raise Refusal(409, f"decision {shown(id)} has two rewards here; send the final one")
+            if self._waits(served, id, number):
+                new[id] = number
+        waiting = agent._pending.waiting
+        labels = {id: waiting[id].action for id in new}
+        learned = 0
+        if len(new) == 1:
+            ((id, number),) = new.items()
+            learned = int(agent.learn(id, number))
+        elif new:
+            learned = agent.learn_many(list(new), list(new.values()))
+        now = time.time()
+        for id, label in labels.items():
+            watch.rewarded(label, new[id], now=now)
+            _log.debug("reward", extra={"agent": served.name, "id": id, "reward": new[id]})
+        await self._on_disk(served)
+        return {"learned": learned, "repeated": len(rewards) - len(new)}
+
+    def _waits(self, served: Served, id: str, reward: float) -> bool:
+        """Whether a decision waits for its reward; False if it had this one before."""
+        pending = served.agent._pending
+        if id in pending.waiting:
+            return True
+        if id in pending.done:
+            try:
+                return not pending.repeats(id, reward)
+            except InputError as error:
+                raise Refusal(410 if pending.done[id] is None else 409, str(error)) from None
+        journal = served.keeper.journal
+        if _found(journal, id) is None:
+            raise Refusal(404, _unknown(served, id))
+        known = journal.find(id, events.REWARD)
+        if known is None:
+            raise Refusal(410, f"decision {shown(id)} was given up before its reward came")
+        if known.content["reward"] != reward:
+            raise Refusal(
+                409,
+                f"decision {shown(id)} has the reward {known.content['reward']:g} already, and now "
+                f"gets {reward:g}; a decision is rewarded once: send the final reward only",
+            )
+        return False
+
+    # -- agents -----------------------------------------------------------------------------------
+
+    async def create(self, name: str, parameters: dict[str, Any]) -> tuple[bool, Served]:
+        """A new agent, or the one that is there with the same parameters; whether it is new."""
+        async with self._one_change:
+            there = self.agents.get(name)
+            if there is not None:
+                made = await asyncio.to_thread(lambda: Agent(**parameters)._parameters())
+                if made != there.agent._parameters():
+                    raise Refusal(
+                        409, f"there is an agent {shown(name)} with other parameters; name another"
+                    )
+                return False, there
+            check_agent(name)
+            if len(self.agents) >= self.max_agents:
+                raise Refusal(
+                    409, f"there are {len(self.agents)} agents already, and no more are allowed"
+                )
+            own = self.journal.another(name)
+            agent = await asyncio.to_thread(lambda: Agent(**parameters, journal=own))
+            return True, self._take(name, agent)
+
+    async def change_actions(
+        self, served: Served, added: list[Label], removed: list[Label]
+    ) -> list[Label]:
+        """Have actions come and go; those that are there, or are not, already are no error."""
+        agent = served.agent
+        both = [label for label in added if label in removed]
+        if both:
+            raise InputError(f"action {shown(both[0])} is to be added and removed; choose one")
+        now = agent.actions_
+        new = [label for label in added if label not in now]
+        gone = [label for label in removed if label in now]
+        if new:
+            agent.add_actions(new)
+        if gone:
+            agent.remove_actions(gone)
+        await self._on_disk(served)
+        return agent.actions_
+
+    async def snapshot(self, served: Served) -> int:
+        """Write a snapshot now; the number of the last event in it."""
+        return await asyncio.to_thread(served.keeper.snapshot)
+
+    # -- watching ---------------------------------------------------------------------------------
+
+    def about(self, served: Served) -> dict[str, Any]:
+        """An agent in a few words."""
+        agent = served.agent
+        return {
+            "agent": served.name,
+            "policy": agent.policy_,
+            "actions": [label_to_json(label) for label in agent.actions_],
+            "learned": agent.n_learned_,
+            "waiting": agent.n_pending_,
+            "version": agent._knowledge.version,
+        }
+
+    def status(self, served: Served) -> dict[str, Any]:
+        """All that one may want to watch of an agent."""
+        agent, watch, now = served.agent, served.watch, time.time()
+        labels = agent.actions_
+        diagnostics = {
+            name: float(value)
+            for name, value in agent.diagnostics().items()
+            if isinstance(value, int | float | np.number) and np.isfinite(value)
+        }
+        return {
+            **self.about(served),
+            "parameters": agent._parameters(),
+            "compiled": agent.ready,
+            "last_reward": watch.last_reward,
+            "time": now,
+            "event": self.journal.head.seq,
+            "diagnostics": diagnostics,
+            "alarms": self.alarms(served, now),
+            **watch.to_json(labels, now),
+        }
+
+    def alarms(self, served: Served, now: float) -> list[str]:
+        """What is wrong, in words."""
+        agent = served.agent
+        said = []
+        if self.journal.has_failed:
+            said.append("The journal could not be written: make room on its disk, or mend it.")
+        said += served.watch.alarms(agent.actions_, now)
+        if agent.n_pending_ > 0.9 * agent.max_pending:
+            said.append(
+                f"{agent.n_pending_:,} decisions wait for rewards, and {agent.max_pending:,} may: "
+                "the oldest are given up. Set a timeout, or report rewards earlier."
+            )
+        slow = self.requests.quantile("/v1/decisions", 0.99)
+        if slow is not None and slow > SLOW:
+            said.append(
+                f"One decision of 100 takes more than {SLOW * 1000:g} ms: see "
+                "melee_http_request_duration_seconds, and the load of the machine."
+            )
+        return said
+
+    def metrics(self) -> str:
+        """Everything that Prometheus may want."""
+        lines = list(self.requests.lines())
+
+        def each(name: str, kind: str, about: str, value: Any) -> None:
+            rows = [({"agent": one.name}, value(one)) for one in self.agents.values()]
+            lines.extend(family(name, kind, about, rows))
+
+        each("melee_decisions_total", "counter", "Decisions.", lambda s: s.watch.n_decided)
+        each("melee_rewards_total", "counter", "Rewards.", lambda s: s.watch.rewards.n)
+        each("melee_rewards_sum", "gauge", "Their sum.", lambda s: s.watch.rewards.total)
+        each(
+            "melee_given_up_total",
+            "counter",
+            "Decisions that were given up.",
+            lambda s: s.agent._pending.n_given_up,
+        )
+        each("melee_pending_decisions", "gauge", "They wait.", lambda s: s.agent.n_pending_)
+        each("melee_learned_rounds_total", "counter", "Learned.", lambda s: s.agent.n_learned_)
+        each("melee_alarms", "gauge", "Alarms.", lambda s: len(self.alarms(s, time.time())))
+        for name, kind, about, value in (
+            ("melee_journal_events", "gauge", "The last event's number.", self.journal.head.seq),
+            ("melee_journal_syncs_total", "counter", "Syncs.", self.journal.n_syncs),
+            ("melee_journal_failures_total", "counter", "Failures.", self.journal.n_failures),
+            ("melee_start_time_seconds", "gauge", "When it was started.", self.started),
+        ):
+            lines.extend(family(name, kind, about, [({}, value)]))
+        return "\n".join(lines) + "\n"
+
+
+def to_json(decision: Decision) -> dict[str, Any]:
+    """A decision as it is answered."""
+    return {
+        "id": decision.id,
+        "action": label_to_json(decision.action),
+        "probability": decision.probability,
+        "policy": decision.policy,
+        "version": decision.version,
+        "actions": [label_to_json(label) for label in decision.actions],
+        "probabilities": decision.probabilities,
+    }
+
+
+def explanation_to_json(why: Explanation) -> dict[str, Any]:
+    """An explanation as it is answered."""
+    return {
+        "policy": why.policy,
+        "actions": [
+            {
+                "action": label_to_json(one.action),
+                "probability": one.probability,
+                "prediction": one.prediction,
+                "uncertainty": one.uncertainty,
+                "bonus": one.bonus,
+                "features": [part._asdict() for part in one.features],
+            }
+            for one in why.actions
+        ],
+    }
+
+
+def _is_same(context: Context, other: Context) -> bool:
+    if isinstance(context, dict) or isinstance(other, dict):
+        return isinstance(context, dict) and isinstance(other, dict) and context == other
+    return np.array_equal(context, other)
+
+
+def _found(journal: Journal, id: str) -> Event | None:
+    try:
+        return journal.find(id)
+    except (UnicodeError, ValueError):  # no text that could be kept
+        return None
+
+
+def _unknown(served: Served, id: str) -> str:
+    return (
+        f"decision {shown(id)} is not known: agent {served.name} did not make it, or it was "
+        "dropped from the journal since"
+    )

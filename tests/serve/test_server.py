@@ -1,0 +1,293 @@
+"""A real server: its life, its kills, its clients."""
+
+import asyncio
+import http.client
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from melee.client import AsyncClient, Client, ServiceError
+from melee.client.load import load, percentile
+from melee.errors import InputError
+from melee.journal import verify
+from tests.journals import reading, straight
+from tests.serve.servers import Process, running
+
+pytest.importorskip("uvicorn")
+OPTIONS = ("--actions", "a,b,c", "--explorer", "epsilon-greedy")
+KEY = "k" * 20
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("served") / "data", *OPTIONS) as server:
+        yield server
+
+
+def test_curl_as_in_the_documentation(server):
+    connection = http.client.HTTPConnection("localhost", server.port, timeout=10)
+    head = {"Content-Type": "application/x-www-form-urlencoded"}  # as curl -d sends
+    connection.request("POST", "/v1/decisions", '{"context": {"device": "phone"}}', head)
+    made = json.load(connection.getresponse())
+    connection.request("POST", f"/v1/decisions/{made['id']}/reward", '{"reward": 1}', head)
+    assert json.load(connection.getresponse()) == {"learned": 1, "repeated": 0}
+    connection.close()
+
+
+def test_a_client_decides_rewards_and_looks_back(server):
+    with Client(str(server.url)) as client:
+        decision = client.decide({"device": "phone"}, actions=["a", "b"])
+        assert decision.action in ("a", "b")
+        assert decision.actions == ("a", "b")
+        assert client.reward(decision, 1.0) is True
+        assert client.reward(decision, 1.0) is False
+        made = client.decide_many([{"device": "phone"}, {"device": "desk"}])
+        assert client.reward_many({one.id: 0.0 for one in made}) == 2
+        past = client.look(decision, explain=True)
+        assert (past["reward"], past["explanation"]["policy"]) == (1.0, decision.policy)
+        assert client.status()["learned"] >= 3
+        with pytest.raises(ServiceError, match="has the reward 1 already") as caught:
+            client.reward(decision, 0.0)
+        assert caught.value.status == 409
+        odd = client.decide({"device": "x"}, id="a/b c?#é")
+        assert client.reward(odd, 0.5)
+
+
+def test_a_client_makes_agents_and_changes_their_actions(server):
+    with (
+        Client(str(server.url), agent="by client") as client,
+        pytest.raises(ServiceError, match="there is no agent 'by client'"),
+    ):
+        client.decide({"x": 1})
+    with Client(str(server.url), agent="by-client") as client:
+        for _ in range(2):
+            about = client.create([1, ("banner", 3)], explorer="uniform", seed=4)
+            assert about["actions"] == [1, {"tuple": ["banner", 3]}]
+        assert client.change_actions(add=["new"], remove=[1]) == [("banner", 3), "new"]
+        assert client.decide([1.0, 2.0]).action in (("banner", 3), "new")
+
+
+def test_an_asynchronous_client_asks_many_things_at_once(server):
+    async def main():
+        async with AsyncClient(str(server.url), connections=8) as client:
+            made = await asyncio.gather(*(client.decide({"x": i}) for i in range(100)))
+            assert len({one.id for one in made}) == 100
+            learned = await asyncio.gather(*(client.reward(one, 1.0) for one in made))
+            assert all(learned)
+            assert len(client._idle) <= 8
+
+    asyncio.run(main())
+
+
+def test_load_counts_pairs_and_tells_percentiles(server):
+    async def main():
+        async with AsyncClient(str(server.url), connections=16) as client:
+            return await load(client, n_callers=16, n_pairs=200)
+
+    found = asyncio.run(main())
+    assert (found.n_pairs, found.n_failed, len(found.decisions)) == (200, 0, 200)
+    assert found.lines()[0].startswith("200 decisions and rewards in ")
+    assert "p99 " in found.lines()[1]
+    assert percentile([float(i) for i in range(100)], 0.9) == 90.0
+
+
+def test_callers_in_many_threads_get_ids_of_their_own(server):
+    ids: list[str] = []
+
+    def work():
+        with Client(str(server.url)) as client:
+            for i in range(30):
+                decision = client.decide({"x": i}, id=None)
+                assert client.reward(decision, float(i % 2))
+                ids.append(decision.id)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(set(ids)) == 240
+
+
+class Lossy(Client):
+    """A client whose network loses answers that the service has given."""
+
+    def __init__(self, url, rng):
+        super().__init__(url, attempts=50)
+        self.rng = rng
+        self.lost = 0
+
+    def _send(self, call):
+        status, content = super()._send(call)
+        if self.rng.random() < 0.4:
+            self.lost += 1
+            raise ConnectionResetError("the answer got lost")
+        return status, content
+
+
+def test_answers_that_got_lost_are_asked_for_again_and_nothing_is_done_twice(tmp_path, monkeypatch):
+    monkeypatch.setattr("melee.client.blocking.pause", lambda attempt: 0.0)
+    with running(tmp_path / "data", *OPTIONS) as server:
+        with Lossy(str(server.url), random.Random(0)) as client:
+            for i in range(60):
+                client.reward(client.decide({"x": i}), float(i % 2))
+            assert client.lost > 30
+        assert server.stop() == 0
+    journal = reading(tmp_path / "data")
+    kinds = [event.kind for event in journal.events()]
+    assert (kinds.count("decision"), kinds.count("reward")) == (60, 60)
+
+
+def test_a_client_says_when_nobody_is_there():
+    with (
+        Client("http://127.0.0.1:1", attempts=1) as client,
+        pytest.raises(ServiceError, match="cannot be reached"),
+    ):
+        client.decide({"x": 1})
+    wrong: list[Any] = ["localhost:8642", "ftp://localhost", "http://", 3]
+    for url in wrong:
+        with pytest.raises(InputError, match="expected one such as http://localhost:8642"):
+            Client(url)
+    with pytest.raises(InputError, match="cannot be written as JSON"):
+        Client().decide({"x": float("nan")})
+
+
+def test_a_clean_stop_answers_syncs_and_writes_a_snapshot(tmp_path):
+    with running(tmp_path / "data", *OPTIONS) as server:
+        with Client(str(server.url)) as client:
+            for i in range(20):
+                client.reward(client.decide({"x": i}), 1.0)
+        assert server.stop() == 0
+        assert "everything is on disk" in server.said[-1]
+    journal = reading(tmp_path / "data")
+    assert journal.snapshots()[0].head == journal.head
+    assert list(verify(journal)) == []
+
+
+def test_keys_of_the_environment_and_of_a_file(tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text(f"decide {'d' * 20}\n")
+    env = {"MELEE_KEY": KEY}
+    with running(tmp_path / "data", *OPTIONS, "--keys", str(keys), env=env) as server:
+        with Client(str(server.url), key="d" * 20) as client:
+            client.decide({"x": 1})
+            with pytest.raises(ServiceError, match="this needs one for admin"):
+                client.change_actions(add=["d"])
+        with Client(str(server.url), key=KEY) as client:
+            assert client.change_actions(add=["d"]) == ["a", "b", "c", "d"]
+        with Client(str(server.url)) as client, pytest.raises(ServiceError, match="needs a key"):
+            client.decide({"x": 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--actions", "a,b", "--host", "0.0.0.0"], "which others can reach"),
+        (["--actions", "a,a"], "action 'a' is given twice"),
+        (["--actions", "a", "--explorer", "nothing"], "unknown explorer 'nothing'"),
+        (["--agents", "missing.json"], "missing.json: cannot be read"),
+        (["--log-level", "loud"], "expected debug, info, warning or error"),
+    ],
+)
+def test_a_server_that_cannot_start_says_why_in_a_sentence(tmp_path, options, sentence):
+    done = subprocess.run(
+        [sys.executable, "-m", "melee.cli", "serve", "--port", "0", "--data", "data", *options],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_agents_come_from_a_file_too_and_one_line_of_json_tells_of_each_event(tmp_path):
+    agents = tmp_path / "agents.json"
+    agents.write_text('{"mail": {"actions": ["short", "long"], "explorer": "uniform"}}')
+    options = ("--agents", str(agents), "--log-level", "debug", "--log-format", "json")
+    with running(tmp_path / "data", *options) as server:
+        with Client(str(server.url), agent="mail") as client:
+            made = client.decide({"x": 1})
+        server.stop()
+        lines = [json.loads(line) for line in server.said if line.startswith("{")]
+    (told,) = [line for line in lines if line["message"] == "decision"]
+    assert (told["agent"], told["id"], told["action"]) == ("mail", made.id, made.action)
+
+
+def killed_once(place, rng):
+    """Serve callers, kill the server at some moment; what was acknowledged."""
+    server = Process(place, *OPTIONS)
+    acknowledged: list[tuple[str, str, object]] = []
+
+    def work(number):
+        client = Client(str(server.url), attempts=1)
+        try:
+            for i in range(100_000):
+                decision = client.decide({"x": i, "who": f"caller {number}"})
+                acknowledged.append(("decision", decision.id, decision.action))
+                client.reward(decision, i % 8 / 8)
+                acknowledged.append(("reward", decision.id, i % 8 / 8))
+        except ServiceError:
+            client.close()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for one in threads:
+        one.start()
+    while not acknowledged:
+        time.sleep(0.01)
+    time.sleep(rng.random() * 0.2)
+    server.kill()
+    for one in threads:
+        one.join()
+    return acknowledged
+
+
+def lives(place, n_kills, seed):
+    rng = random.Random(seed)
+    acknowledged = []
+    for _ in range(n_kills):
+        acknowledged += killed_once(place, rng)
+    journal = reading(place)
+    assert list(verify(journal)) == []
+    decisions, rewards = {}, {}
+    for event in journal.events():
+        if event.kind == "decision":
+            assert event.id not in decisions
+            labels = journal.offer(event.content["offer"]).labels
+            decisions[event.id] = labels[event.content["action"]]
+        elif event.kind == "reward":
+            assert event.id not in rewards
+            rewards[event.id] = event.content["reward"]
+    for kind, id, value in acknowledged:
+        known = decisions if kind == "decision" else rewards
+        assert known.get(id) == value, f"{kind} {id} was acknowledged, and is lost"
+    assert len(acknowledged) > 10 * n_kills
+    with running(place, *OPTIONS) as server:
+        with Client(str(server.url)) as client:
+            assert client.status()["learned"] == len(rewards)
+        server.stop()
+    journal = reading(place)
+    snapshot = journal.snapshots()[0]
+    from melee import Agent
+
+    recovered = Agent.from_bytes(journal.read_snapshot(snapshot))
+    assert recovered.fingerprint == straight(journal).fingerprint
+
+
+def test_nothing_acknowledged_over_http_is_lost_in_3_kills(tmp_path):
+    lives(tmp_path / "data", 3, seed=1)
+
+
+@pytest.mark.long
+def test_nothing_acknowledged_over_http_is_lost_in_60_kills(tmp_path):
+    lives(tmp_path / "data", 60, seed=2)
