@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-long test-peers coverage lint check format bench-peers bench-start reproduce-paper requirements clean
+.PHONY: help demo test test-long test-peers coverage lint check format docs docs-serve bench-peers bench-start reproduce-paper requirements clean
 
 help:
 	@echo "make demo         compare all explorers on the bundled datasets"
@@ -11,6 +11,7 @@ help:
 	@echo "make test-peers   the checks beside VowpalWabbit and OBP, in an environment of its own"
 	@echo "make lint         format, lint, types, import contract"
 	@echo "make check        lint and test"
+	@echo "make docs         the documentation as a site, links checked; docs-serve shows it"
 	@echo "make bench-peers  speed beside VowpalWabbit's, in an environment of its own"
 	@echo "make bench-start  time to the first decision, beside VowpalWabbit's"
 	@echo "make coverage     the quick tests, and the lines of src/melee that they run"
@@ -31,6 +32,9 @@ endef
 
 .venv-peers/ready: requirements/peers.txt pyproject.toml
 	$(call make-environment,.venv-peers,requirements/peers.txt)
+
+.venv-docs/ready: requirements/docs.txt pyproject.toml
+	$(call make-environment,.venv-docs,requirements/docs.txt)
 
 demo: .venv/ready
 	$(BIN)/melee demo
@@ -54,6 +58,13 @@ check: lint test
 format: .venv/ready
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
+
+# site/VERSION, beside the versions that were built before. The variable is the theme's: no advertising.
+docs: .venv-docs/ready
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m tools.site --out site
+
+docs-serve: .venv-docs/ready
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs serve --livereload
 
 # The files that we write for VowpalWabbit, read by VowpalWabbit; estimates beside OBP's definitions.
 test-peers: .venv-peers/ready
@@ -79,6 +90,7 @@ reproduce-paper: .venv/ready
 requirements:
 	uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade requirements/dev.in -o requirements/dev.txt
 	uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements/dev.txt requirements/peers.in -o requirements/peers.txt
+	uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade -c requirements/dev.txt requirements/docs.in -o requirements/docs.txt
 
 clean:
-	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+	rm -rf .venv .venv-peers .venv-docs site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

@@ -25,7 +25,13 @@ import pytest
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 API = DOCS / "api.md"
-PAGES = [DOCS / "agent.md", API, *sorted((DOCS / "how-to").glob("*.md"))]
+PAGES = [
+    DOCS / "index.md",
+    DOCS / "agent.md",
+    API,
+    *sorted((DOCS / "tutorials").glob("*.md")),
+    *sorted((DOCS / "how-to").glob("*.md")),
+]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _BLOCK = re.compile(r"^```(python|console)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
