@@ -2,7 +2,7 @@
 
     python -m tools.site --out site
 
-builds `site/VERSION/` beside the versions that are there, the list of them for the theme's menu, and
+builds `site/VERSION/` beside the versions that are there, the list of them for the menu, and
 a front door that leads to the newest. A link that leads nowhere, a page that the navigation lacks
 or a page that would fetch something from another host ends it.
 """
