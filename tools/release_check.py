@@ -19,7 +19,7 @@ import tarfile
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from email.parser import HeaderParser
 from pathlib import Path
 
@@ -123,7 +123,7 @@ def install_and_try(python: Path, what: str, extent: str, directory: Path) -> li
     ]
 
 
-def _run(command: list[str | Path], what: str, directory: Path) -> str:
+def _run(command: Sequence[str | Path], what: str, directory: Path) -> str:
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{what} failed:\n{done.stdout}{done.stderr}")

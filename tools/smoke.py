@@ -13,6 +13,7 @@ import sysconfig
 import tempfile
 from importlib.metadata import distributions
 from pathlib import Path
+from typing import Any
 
 MELEE = Path(sysconfig.get_path("scripts")) / "melee"
 
@@ -48,7 +49,7 @@ def licences() -> list[tuple[str, str, str]]:
     """Name, version and licence of everything that is installed, as its metadata say it."""
     found = []
     for one in distributions():
-        about = one.metadata
+        about: Any = one.metadata  # whose `get` types leave out
         named = [
             c.rpartition("::")[2].strip() for c in about.get_all("Classifier", []) if "License" in c
         ]
