@@ -53,8 +53,7 @@ def wrong(actions: np.ndarray, rewards: np.ndarray, stops: np.ndarray) -> np.nda
 
 def gained(actions: np.ndarray, stops: np.ndarray) -> np.ndarray:
     """Sign-ups to be expected from what was shown, beyond those of a fixed split, at every stop."""
-    total: np.ndarray = np.cumsum(RATES[actions] - RATES.mean())
-    return total[stops - 1]
+    return np.asarray(np.cumsum(RATES[actions] - RATES.mean())[stops - 1])
 
 
 def rounds_to(error: float, errors: np.ndarray, stops: np.ndarray) -> int | None:
@@ -85,6 +84,7 @@ def draw(
     for axes in (left, right):
         axes.set_xlim(0, stops[-1])
         axes.set_xlabel("visitors")
+        axes.locator_params(axis="x", nbins=4)
         axes.spines[["top", "right"]].set_visible(False)
         axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
     with mpl.rc_context({"svg.hashsalt": "ab-test"}):

@@ -115,7 +115,15 @@ def install_and_try(python: Path, what: str, extent: str, directory: Path) -> li
     """An empty environment, the distribution in it, the smoke test; what was installed."""
     subprocess.run([python, "-m", "venv", directory], check=True)
     inside = directory / "bin" / "python"
-    install = [inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", what]
+    install: list[str | Path] = [
+        inside,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        what,
+    ]
     _run(install, f"{what} cannot be installed", directory)
     said = _run([inside, "-I", ROOT / "tools" / "smoke.py", extent], "the smoke test", directory)
     return [
