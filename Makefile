@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-long test-peers coverage lint check format bench-peers bench-start reproduce-paper requirements clean
+.PHONY: help demo test test-long test-peers coverage lint check format docs docs-serve release-check bench-peers bench-start reproduce-paper requirements clean
 
 help:
 	@echo "make demo         compare all explorers on the bundled datasets"
@@ -11,6 +11,8 @@ help:
 	@echo "make test-peers   the checks beside VowpalWabbit and OBP, in an environment of its own"
 	@echo "make lint         format, lint, types, import contract"
 	@echo "make check        lint and test"
+	@echo "make docs         the documentation as a site, links checked; docs-serve shows it"
+	@echo "make release-check  wheel and source: built, read, installed and tried"
 	@echo "make bench-peers  speed beside VowpalWabbit's, in an environment of its own"
 	@echo "make bench-start  time to the first decision, beside VowpalWabbit's"
 	@echo "make coverage     the quick tests, and the lines of src/melee that they run"
@@ -31,6 +33,12 @@ endef
 
 .venv-peers/ready: requirements/peers.txt pyproject.toml
 	$(call make-environment,.venv-peers,requirements/peers.txt)
+
+.venv-docs/ready: requirements/docs.txt pyproject.toml
+	$(call make-environment,.venv-docs,requirements/docs.txt)
+
+.venv-release/ready: requirements/release.txt pyproject.toml
+	$(call make-environment,.venv-release,requirements/release.txt)
 
 demo: .venv/ready
 	$(BIN)/melee demo
@@ -54,6 +62,17 @@ check: lint test
 format: .venv/ready
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
+
+# site/VERSION, beside the versions that were built before. The variable is the theme's: no advertising.
+docs: .venv-docs/ready
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m tools.site --out site
+
+docs-serve: .venv-docs/ready
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs serve --livereload
+
+# With every Python from 3.11 to 3.14 that there is; those that there are not, it names.
+release-check: .venv-release/ready
+	.venv-release/bin/python -m tools.release_check
 
 # The files that we write for VowpalWabbit, read by VowpalWabbit, which plays in a benchmark too;
 # estimates beside OBP's definitions.
@@ -80,6 +99,8 @@ reproduce-paper: .venv/ready
 requirements:
 	uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade requirements/dev.in -o requirements/dev.txt
 	uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements/dev.txt requirements/peers.in -o requirements/peers.txt
+	uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade -c requirements/dev.txt requirements/docs.in -o requirements/docs.txt
+	uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade -c requirements/dev.txt requirements/release.in -o requirements/release.txt
 
 clean:
-	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+	rm -rf .venv .venv-peers .venv-docs .venv-release site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

@@ -40,7 +40,8 @@ def named(page):
 
 
 def modules():
-    files = [*ROOT.glob("src/melee/**/*.py"), *ROOT.glob("benchmarks/**/*.py")]
+    roots = ("src/melee", "benchmarks", "tools")
+    files = [file for root in roots for file in ROOT.glob(f"{root}/**/*.py")]
     return sorted(
         file.relative_to(ROOT).as_posix() for file in files if not file.name.startswith("__")
     )

@@ -25,7 +25,13 @@ import pytest
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 API = DOCS / "api.md"
-PAGES = [DOCS / "agent.md", API, *sorted((DOCS / "how-to").glob("*.md"))]
+PAGES = [
+    DOCS / "index.md",
+    DOCS / "agent.md",
+    API,
+    *sorted((DOCS / "tutorials").glob("*.md")),
+    *sorted((DOCS / "how-to").glob("*.md")),
+]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _BLOCK = re.compile(r"^```(python|console)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -243,10 +249,19 @@ def test_the_news_example_draws_its_figure(tmp_path):
     assert "<dc:date>" not in figure.read_text()
 
 
-def test_the_catalogue_example_draws_its_figure(tmp_path):
-    figure = tmp_path / "catalogue.svg"
+@pytest.mark.parametrize(
+    ("script", "arguments", "said"),
+    [
+        ("ab_test", ["--rounds=200", "--tests=1"], "sign-ups gained"),
+        ("servers", ["--rounds=60", "--seeds=1", "--half-life=10"], "agent that forgets"),
+        ("from_vowpal_wabbit", ["--rounds=2000"], "effective sample size"),
+        ("catalogue", ["--max-rounds=60"], "with features"),
+    ],
+)
+def test_an_example_draws_its_figure(script, arguments, said, tmp_path):
+    figure = tmp_path / "figure.svg"
     done = subprocess.run(
-        [sys.executable, "examples/catalogue.py", "--max-rounds=60", f"--out={figure}"],
+        [sys.executable, f"examples/{script}.py", *arguments, f"--out={figure}"],
         cwd=ROOT,
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
@@ -254,6 +269,55 @@ def test_the_catalogue_example_draws_its_figure(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "with features" in done.stdout
+    assert said in done.stdout
     assert figure.read_text().lstrip().startswith("<?xml")
     assert "<dc:date>" not in figure.read_text()
+
+
+@pytest.mark.parametrize("script", ["ab_test", "servers", "from_vowpal_wabbit"])
+def test_an_example_refuses_what_it_cannot_play(script):
+    done = subprocess.run(
+        [sys.executable, f"examples/{script}.py", "--rounds=1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "expected at least" in done.stderr
+
+
+def test_a_log_that_cannot_tell_is_refused_in_a_sentence():
+    done = subprocess.run(
+        [sys.executable, "examples/from_vowpal_wabbit.py", "--rounds=300"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("this log cannot evaluate as_taught")
+
+
+def test_a_log_of_yours_becomes_an_agent(tmp_path):
+    import melee
+
+    sys.path.insert(0, str(ROOT / "examples"))
+    try:
+        write_log = importlib.import_module("from_vowpal_wabbit").write_log
+    finally:
+        sys.path.pop(0)
+    log, saved = tmp_path / "shop.dsjson", tmp_path / "shop.melee"
+    write_log(log, 6000)
+    done = subprocess.run(
+        [sys.executable, "examples/from_vowpal_wabbit.py", f"--log={log}", f"--save={saved}"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "the agent earns" in done.stdout
+    assert melee.Agent.load(saved).n_learned_ == 6000
