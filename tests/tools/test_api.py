@@ -18,7 +18,9 @@ def test_the_interface_is_the_one_that_was_written_down():
 
 def test_the_interface_has_names_signatures_settings_commands_and_formats():
     assert "name melee.Agent" in NOW
-    assert any(line.startswith("call melee.Agent(actions=None, explorer='melee', *,") for line in NOW)
+    assert any(
+        line.startswith("call melee.Agent(actions=None, explorer='melee', *,") for line in NOW
+    )
     assert "attribute melee.Agent.n_learned_" in NOW
     assert "error melee.InputError is MeleeError, ValueError" in NOW
     assert "explorer linucb:alpha=0.1" in NOW
