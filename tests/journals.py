@@ -16,7 +16,7 @@ SHARED_MEMORY = Path("/dev/shm")
 def straight(journal):
     """The agent that all events, from the first, make of a new one."""
     agent = _created(journal, None)
-    fold(agent, journal.events(), journal.offer)
+    fold(agent, journal.events(), journal)
     return agent
 
 

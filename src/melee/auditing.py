@@ -88,14 +88,14 @@ def audit(
         if event.kind != events.DECISION:
             between.append(event)
             continue
-        fold(agent, between, journal.offer)
+        fold(agent, between, journal)
         between = []
         n += 1
         sentence = _derive(agent, event, journal)
         if sentence is not None:
             first = Differs(event.seq, str(event.id), sentence)
             break
-    fold(agent, between, journal.offer)
+    fold(agent, between, journal)
     return Audit(n, place.seq, end, first, agent.fingerprint)
 
 

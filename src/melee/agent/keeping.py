@@ -23,6 +23,7 @@ from melee.agent.folding import CHANGEABLE, change_settings, fold, fold_decision
 from melee.agent.ids import Ids
 from melee.agent.knowledge import Labels, Lesson
 from melee.agent.pending import Waiting
+from melee.agent.rolling_back import Past, check_place, take_over
 from melee.errors import DataError, InputError, MeleeError, MeleeWarning, shown
 from melee.journal import Event, Head, Journal, events
 from melee.journal.commits import Ticket
@@ -176,6 +177,28 @@ class Keeper:
             body = {what: [label_to_json(label) for label in labels]}
             self._unit.append(events.change(events.ACTIONS, time.time(), body))
 
+    def roll_back(self, to: int, again: int | None = None) -> None:
+        """Go back to what was known after an event; see `melee.agent.rolling_back`.
+
+        What came since is read beside whatever goes on; only its end, and the change itself, is
+        waited for by others. A snapshot follows, so that the next start need not go back again.
+        """
+        with self:
+            last = self._last
+        self.journal.wait(last)
+        check_place(self.journal, to, again)
+        past = Past(self.journal, to, again)
+        past.go_on(_number(last))
+        with self:
+            self.journal.wait(self._last)
+            past.go_on(_number(self._last))
+            self._unit.append(events.rollback(time.time(), to, again))
+            take_over(self.agent, past.agent._knowledge)
+        try:
+            self.snapshot()
+        except MeleeError as error:
+            _log.warning("%s: no snapshot was written (%s)", self.journal.where, error)
+
     def _offer_of(self, labels: Labels, *, some: bool) -> events.Offer:
         if some:
             return events.offer_of(labels)
@@ -223,10 +246,9 @@ class Keeper:
             content, last = self.agent._noted(), self._last
             self._since = 0
         self.journal.wait(last)
-        if last.seq is None:
-            raise DataError(f"{self.journal.where}: the journal failed meanwhile; try again")
-        self.journal.write_snapshot(last.seq, storing.to_bytes(content))
-        return last.seq
+        seq = _number(last)
+        self.journal.write_snapshot(seq, storing.to_bytes(content))
+        return seq
 
     def finish(self) -> None:
         """Write a snapshot, unless there is one of just now."""
@@ -251,6 +273,13 @@ class Keeper:
         """Let go of what a fork has copied."""
         if self._process is not None:
             self.journal.store.abandon()
+
+
+def _number(done: Ticket) -> int:
+    """The number of the last event of a ticket that was waited for."""
+    if done.seq is None:
+        raise DataError("the journal failed meanwhile; try again")
+    return done.seq
 
 
 def unique_prefix() -> str:
@@ -282,7 +311,7 @@ def recover(journal: Journal, *, until: int | None = None, log: Any = None) -> t
     if end.seq - place.seq > FEW:
         for one in agent._programs:
             one.wait()
-    last = fold(agent, found, journal.offer)
+    last = fold(agent, found, journal)
     return agent, place if last is None else last.head
 
 

@@ -4,7 +4,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from melee.errors import DataError
-from melee.journal.events import CREATED, DECISION, KINDS, Head, is_next, read_decision
+from melee.journal.events import (
+    CREATED,
+    DECISION,
+    KINDS,
+    ROLLBACK,
+    Head,
+    is_next,
+    read_decision,
+    read_rollback,
+)
 from melee.journal.journal import Journal, broken
 
 
@@ -36,6 +45,11 @@ def verify(journal: Journal) -> Iterator[Fault]:
                 decided = read_decision(event)
                 read_decision(event, len(store.offer(decided.offer).labels))
             except (DataError, TypeError, ValueError, KeyError) as error:
+                yield Fault(event.seq, str(error))
+        elif event.kind == ROLLBACK:
+            try:
+                read_rollback(event)
+            except DataError as error:
                 yield Fault(event.seq, str(error))
         if event.agent not in agents:
             agents.add(event.agent)

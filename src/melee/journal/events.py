@@ -9,7 +9,9 @@ A row has a kind, the id of the decision that it is about, a time and a body, a 
   version of the model, the policy, and what the explorer noted for the reward to come;
 - `reward`: of a decision;
 - `record`: a whole round that was decided elsewhere;
-- `time-out`: the ids of decisions that were given up, late or for want of room.
+- `time-out`: the ids of decisions that were given up, late or for want of room;
+- `rollback`: what was learned since the event `to` is forgotten, but for what came after the event
+  `again`, if it names one.
 
 What was offered is named by the hash of its content, and kept in a table of its own: it hardly
 changes from one decision to the next. `{"actions": [label, ...]}` is one; further fields may
@@ -31,7 +33,8 @@ from melee.labels import Label, check_label, label_from_json, label_to_json
 
 CREATED, SETTINGS, ACTIONS = "created", "settings", "actions"
 DECISION, REWARD, RECORD, TIME_OUT = "decision", "reward", "record", "time-out"
-KINDS = (CREATED, SETTINGS, ACTIONS, DECISION, REWARD, RECORD, TIME_OUT)
+ROLLBACK = "rollback"
+KINDS = (CREATED, SETTINGS, ACTIONS, DECISION, REWARD, RECORD, TIME_OUT, ROLLBACK)
 
 _SIZE = 16
 _JSON = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
@@ -216,6 +219,25 @@ def time_out(time: float, ids: Sequence[str], *, full: bool) -> Draft:
     if full:
         body["full"] = True
     return Draft(TIME_OUT, None, time, _JSON.encode(body))
+
+
+def rollback(time: float, to: int, again: int | None) -> Draft:
+    """The event of a return to what was known after an event."""
+    return Draft(ROLLBACK, None, time, _JSON.encode({"to": to, "again": again}))
+
+
+def read_rollback(event: Event) -> tuple[int, int | None]:
+    """Where a rollback goes to, and after which event rewards are learned again."""
+    body = event.content
+    try:
+        to, again = body["to"], body["again"]
+        if type(to) is not int or not 0 < to < event.seq:
+            raise ValueError(f"to is {shown(to)}")
+        if again is not None and (type(again) is not int or not to <= again < event.seq):
+            raise ValueError(f"again is {shown(again)}")
+    except (KeyError, ValueError) as error:
+        raise unreadable(event, error) from None
+    return to, again
 
 
 def change(kind: str, time: float, body: dict[str, Any]) -> Draft:

@@ -22,6 +22,7 @@ CHUNK = 2000
 """Rows that are read, or dropped, at a time."""
 
 _CHANGES = "kind IN ('created', 'settings')"
+_TURNS = "kind IN ('rollback', 'trial')"
 _COLUMNS = "seq, agent, kind, id, time, body, checksum"
 
 
@@ -203,6 +204,12 @@ class Store(ABC):
             row = self.query(f"SELECT checksum FROM events WHERE seq = {self.mark}", [seq])
         return bytes(row[0][0]) if row else None
 
+    def time_at(self, seq: int) -> float | None:
+        """When an event happened; None where it is not there any more."""
+        with self.guarded():
+            row = self.query(f"SELECT time FROM events WHERE seq = {self.mark}", [seq])
+        return float(row[0][0]) if row else None
+
     def seq_before(self, time: float) -> int:
         """The last event before the first that is younger."""
         with self.guarded():
@@ -220,6 +227,16 @@ class Store(ABC):
                 [agent],
             )
         return _event(found[0]) if found else None
+
+    def turns(self, agent: str, kind: str) -> list[Event]:
+        """Rollbacks, or changes of trials: events that are few, and matter for long."""
+        with self.guarded():
+            found = self.query(
+                f"SELECT {_COLUMNS} FROM events WHERE agent = {self.mark} AND {_TURNS} "
+                f"AND kind = {self.mark} ORDER BY seq",
+                [agent, kind],
+            )
+        return [_event(row) for row in found]
 
     def has(self, agent: str) -> bool:
         """Whether there are any events or snapshots of an agent."""
@@ -259,6 +276,7 @@ class Store(ABC):
             self.execute(
                 f"CREATE INDEX IF NOT EXISTS changes ON events (agent, seq) WHERE {_CHANGES}"
             )
+            self.execute(f"CREATE INDEX IF NOT EXISTS turns ON events (agent, seq) WHERE {_TURNS}")
             self.execute(
                 "CREATE TABLE IF NOT EXISTS offers (name TEXT PRIMARY KEY, body TEXT NOT NULL)"
             )
