@@ -104,10 +104,8 @@ def _restore(agent: "Agent", about: Any, arrays: Arrays, log: Any) -> None:
     agent.reward_range = agent._range
     agent._ids = Ids.from_json(about["ids"], agent.seed)
     own = (agent._inside, agent._floor, agent.seed, agent.half_life, agent._range)
-    if agent.actions is None:
-        agent._knowledge = Catalogue.restored(about["knowledge"], arrays, *own)
-    else:
-        agent._knowledge = Knowledge.from_parts(about["knowledge"], arrays, *own)
+    kind = Catalogue if agent.actions is None else Knowledge
+    agent._knowledge = kind.from_parts(about["knowledge"], arrays, *own)
     agent._pending = pending.Pending.from_parts(
         about["pending"],
         under("pending", arrays),
