@@ -223,16 +223,18 @@ def _show_plan(plan: Any, directory: Path, workers: int) -> None:
     store = Store.read(directory) if begun else None
     cells = [cell for group in plan.cells.values() for cell in group]
     done = sum(store is not None and cell.key in store for cell in cells)
-    unusable = [one for one in plan.datasets if one.problem]
-    rounds = sum(plan.n_rounds(one) * len(plan.cells[one.name]) for one in plan.datasets)
+    unusable = [dataset for dataset in plan.datasets if dataset.problem]
+    rounds = sum(
+        plan.n_rounds(dataset) * len(plan.cells[dataset.name]) for dataset in plan.datasets
+    )
     seconds = estimate(plan, store) / workers
     print(
         f"{len(plan.datasets)} datasets, {len(unusable)} of them unusable; "
         f"{len(plan.explorers)} explorers; {len(plan.seeds)} seeds; "
         f"{'every cell twice, for the A/A check' if plan.a_a else 'no A/A check'}"
     )
-    for one in unusable:
-        print(f"  {one.name}: {one.problem}")
+    for dataset in unusable:
+        print(f"  {dataset.name}: {dataset.problem}")
     print(f"{len(cells):,} cells and {rounds:,} rounds in all; {done:,} cells are done")
     print(f"the rest: about {max(seconds, 1):,.0f} seconds on {workers} processes")
 
@@ -298,9 +300,9 @@ def results(directory: Directory, format: Format = "table") -> None:  # noqa: A0
     columns = ["dataset", "n_rounds", "n_features", "n_actions", "explorer", "seed"]
     columns += ["mean_reward", "seconds"]
     found = load_results(_open(directory))
-    if format != "table" or any(one.share is not None for one in found):  # else two empty columns
+    if format != "table" or any(cell.share is not None for cell in found):  # else two empty columns
         columns += ["expected_reward", "share"]
-    rows = [[getattr(one, name) for name in columns] for one in found if not one.problem]
+    rows = [[getattr(cell, name) for name in columns] for cell in found if not cell.problem]
     _print_rows(columns, rows, format)
     failures = found.failures()
     if failures:
@@ -341,7 +343,7 @@ def _show_means(directory: Path) -> None:
 
     found = load_results(_open(directory))
     means = found.mean_rewards()
-    n_rounds = sum(one.n_rounds for one in found)
+    n_rounds = sum(cell.n_rounds for cell in found)
     table = Table(
         title=f"Mean reward over {len(found.seeds)} runs · {n_rounds:,} rounds",
         title_justify="left",
