@@ -122,7 +122,7 @@ def shares_of(results: Results) -> dict[str, Floats]:
 def hindsight(shares: Scores, mine: list[str]) -> Floats:
     """The best share on every use that any setting of any other explorer reaches."""
     own = set(map(as_listed, mine))
-    return np.asarray(np.max([one for spec, one in shares.items() if spec not in own], axis=0))
+    return np.asarray(np.max([share for spec, share in shares.items() if spec not in own], axis=0))
 
 
 def table(rows: list[Row], uses: list[str], best: Floats) -> list[str]:
@@ -148,8 +148,12 @@ def verdict(rows: list[Row], uses: list[str], missing: list[str], best: Floats) 
     """In words: where `melee` stands, and what falls short."""
     own = row_named(rows, MELEE)
     apart = {row.name: difference(own, row, np.arange(len(uses))) for row in rows if row is not own}
-    ahead = [f"{name} by {-one.mean:.3f}" for name, one in apart.items() if one.mean < 0.0]
-    sure = [name for name, one in apart.items() if one.told == 1]
+    ahead = [
+        f"{name} by {-difference.mean:.3f}"
+        for name, difference in apart.items()
+        if difference.mean < 0.0
+    ]
+    sure = [name for name, difference in apart.items() if difference.told == 1]
     mean, behind = own.on_each, best - own.on_each
     low = [f"{use} {mean[i]:.2f}" for i, use in enumerate(uses) if mean[i] < 0.6]
     far = [f"{use} {behind[i]:.2f}" for i, use in enumerate(uses) if behind[i] > 0.1]
@@ -322,7 +326,7 @@ def main() -> None:
         put("production", first, "../README.md")
         uses = results.complete_datasets()
         draw(rows, uses, DOCS / "figures" / "production-shares.svg")
-        kept = {spec: np.round(one, 4).tolist() for spec, one in shares_of(results).items()}
+        kept = {spec: np.round(share, 4).tolist() for spec, share in shares_of(results).items()}
         told = {"uses": uses, "shares": kept}
         write_atomically(RESULTS / "production_shares.json", json.dumps(told, indent=1).encode())
 

@@ -146,7 +146,7 @@ def load(
         )
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
-            n_bytes = sum(one.file_size for one in packed.infolist())
+            n_bytes = sum(member.file_size for member in packed.infolist())
         if n_bytes > BYTES.most:
             raise DataError(BYTES.sentence(f"{file}: it unpacks to {n_bytes:,} bytes"))
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
