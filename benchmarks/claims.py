@@ -118,7 +118,7 @@ def row_named(rows: Sequence[Row], name: str) -> Row:
     return next(row for row in rows if row.name == name)
 
 
-class Difference(NamedTuple):
+class Gap(NamedTuple):
     """A mean difference of the mean over policies, its 95 % interval, and that of each policy."""
 
     mean: float
@@ -137,7 +137,7 @@ class Difference(NamedTuple):
         return int(self.low > 0.0) - int(self.high < 0.0)
 
 
-def difference(mine: Row, other: Row, cluster: Ints) -> Difference:
+def difference(mine: Row, other: Row, cluster: Ints) -> Gap:
     """Scores of `mine` minus those of `other`, policy by policy where both have several.
 
     The interval takes datasets as drawn and policies as given: those of one cluster, a family of
@@ -146,10 +146,10 @@ def difference(mine: Row, other: Row, cluster: Ints) -> Difference:
     apart = mine.values - other.values
     mean = float(apart.mean())
     if len(np.unique(cluster)) < 2:
-        return Difference(mean, np.nan, np.nan, apart.mean(axis=1))
+        return Gap(mean, np.nan, np.nan, apart.mean(axis=1))
     _, error, freedom = clustered_mean(apart.mean(axis=0)[:, None], cluster)
     half = float(error[0]) * float(special.stdtrit(freedom, 0.975))
-    return Difference(mean, mean - half, mean + half, apart.mean(axis=1))
+    return Gap(mean, mean - half, mean + half, apart.mean(axis=1))
 
 
 def spread(values: npt.ArrayLike, form: str = ".4f") -> str:

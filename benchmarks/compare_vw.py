@@ -23,7 +23,7 @@ from melee.arrays import Floats
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
 from melee.benchmark.specs import listed, read
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.benchmark.vw import families
 from melee.statistics import compare_pairs, mean_differences
 
@@ -57,7 +57,7 @@ def play(suite: str, out: Path, specs: list[str], given: argparse.Namespace) -> 
     command += ["--explorers", ",".join([MELEE, *specs]), "--seeds", str(given.seeds)]
     command += ["--max-rounds", str(given.max_rounds), "--workers", str(given.workers)]
     subprocess.run([*command, "--out", str(out)], check=True)
-    return load_results(Store.read(out))
+    return load_results(CellStore.read(out))
 
 
 def scores(results: Results) -> tuple[Floats, str]:

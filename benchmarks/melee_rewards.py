@@ -39,7 +39,7 @@ from melee.arrays import Floats, Ints
 from melee.atomic import write_atomically
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.statistics import LevelCheck, check_levels, together
 
 WAYS = {MELEE: "", "melee, cold": ":cold=true", "melee, no guard": ":guard=false"}
@@ -210,7 +210,7 @@ def main() -> None:
     command += ["--max-rounds", str(given.max_rounds), "--workers", str(given.workers)]
     command += ["--a-a" if given.a_a else "--no-a-a", "--out", str(given.out)]
     subprocess.run(command, check=True)
-    store = Store.read(given.out)
+    store = CellStore.read(given.out)
     results, check = load_results(store), None
     if given.a_a and given.seeds > 1:
         check = together(check_levels(results, load_results(store, replicate=1)).values())

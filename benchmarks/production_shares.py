@@ -40,7 +40,7 @@ from melee.arrays import Floats
 from melee.atomic import write_atomically
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.datasets.payments import Clicks, Graded, Numbers, Revenue
 from melee.datasets.production import Use
 from melee.datasets.uses import USES
@@ -317,7 +317,7 @@ def main() -> None:
     command += ["--max-rounds", str(given.max_rounds)]
     command += ["--workers", str(given.workers), "--out", str(given.out)]
     subprocess.run(command, check=True)
-    results = load_results(Store.read(given.out))
+    results = load_results(CellStore.read(given.out))
     page, first, rows = text_of(results, mine)
     write_atomically(given.out / "production_shares.md", page.encode())
     print(page)

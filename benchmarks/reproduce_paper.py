@@ -22,7 +22,7 @@ from benchmarks.pages import put
 from melee.arrays import Floats
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.datasets.suites import load_suite
 from melee.explorers.melee_paper import policy_hash
 from melee.statistics import (
@@ -196,12 +196,12 @@ class Reproduction:
         """Of seed 0: all with a positive weight on the probability alone play the same."""
         self.train(self.out / "policies" / "ablated", "--features", "probabilities")
 
-    def bench(self, name: str, explorers: list[str], *options: str) -> Store:
+    def bench(self, name: str, explorers: list[str], *options: str) -> CellStore:
         """Play the suite, or what is left of it."""
         given = ["--suite", self.suite, "--seeds", str(self.n_seeds), "--workers", self.workers]
         run("bench", *given, *options, "--explorers", ",".join(explorers),
             "--out", str(self.out / name))  # fmt: skip
-        return Store.read(self.out / name)
+        return CellStore.read(self.out / name)
 
     def claims(self) -> list[str]:
         """The shipped policy against the paper's baselines."""

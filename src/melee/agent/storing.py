@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from melee.agent.agent import Agent
 
 
-class Noted(NamedTuple):
+class NotedAgent(NamedTuple):
     """Everything that an agent is at one moment; nothing in it changes any more."""
 
     parameters: dict[str, Any]
@@ -33,13 +33,13 @@ class Noted(NamedTuple):
     identity: str
     ids: dict[str, Any]
     knowledge: tuple[dict[str, Any], Arrays]
-    pending: pending.Noted
+    pending: pending.NotedPending
 
 
-def noted(agent: "Agent") -> Noted:
+def noted(agent: "Agent") -> NotedAgent:
     """Everything that is to be saved, noted in a moment."""
     with agent._lock:
-        return Noted(
+        return NotedAgent(
             parameters.to_json(agent),
             agent.log is not None,
             agent._chosen.identity,
@@ -49,7 +49,7 @@ def noted(agent: "Agent") -> Noted:
         )
 
 
-def to_bytes(noted: Noted) -> bytes:
+def to_bytes(noted: NotedAgent) -> bytes:
     """The content of a file."""
     knowledge, arrays = noted.knowledge
     waits, more, waiting, done = noted.pending.to_parts()

@@ -16,7 +16,7 @@ from melee.benchmark.engines import Engine
 from melee.benchmark.facts import Facts
 from melee.benchmark.results import CellResult, Results, fingerprint
 from melee.benchmark.specs import expand, is_preset, listed, read
-from melee.benchmark.store import Record, Store
+from melee.benchmark.store import CellStore, Record
 from melee.benchmark.vw import Vw, version
 from melee.benchmark.ways import by_agent, labels, split
 from melee.benchmark.work import Group, Times
@@ -118,7 +118,7 @@ class Summary:
         return 1.0 - self.times.playing / self.times.total if self.times.total > 0.0 else 0.0
 
 
-def pending(plan: Plan, store: Store, *, retry_failed: bool = False) -> list[Group]:
+def pending(plan: Plan, store: CellStore, *, retry_failed: bool = False) -> list[Group]:
     """The cells that have no result yet, by dataset, the longest first.
 
     Datasets of equal content share their cells, and so do two labels that are played in the same
@@ -150,7 +150,7 @@ def _size(plan: Plan, dataset: Dataset) -> float:
     return plan.n_rounds(dataset) * (dataset.n_features + 10.0) * dataset.n_actions
 
 
-def estimate(plan: Plan, store: Store | None) -> float:
+def estimate(plan: Plan, store: CellStore | None) -> float:
     """Seconds that the missing cells may take in one process.
 
     By what the finished cells of the same explorer took per round and input, else by a guess
@@ -175,7 +175,7 @@ def estimate(plan: Plan, store: Store | None) -> float:
 
 def run(
     plan: Plan,
-    store: Store,
+    store: CellStore,
     engine: Engine,
     *,
     workers: int = 1,
@@ -245,7 +245,7 @@ def about(plan: Plan) -> dict[str, Any]:
     return noted
 
 
-def load_results(store: Store, replicate: int = 0) -> Results:
+def load_results(store: CellStore, replicate: int = 0) -> Results:
     """The results of the latest plan; replicate 1 are the second runs of the A/A check."""
     plan, noted = store.load_plan()
     results = Results(
@@ -256,7 +256,7 @@ def load_results(store: Store, replicate: int = 0) -> Results:
     return results
 
 
-def finished(plan: Plan, store: Store, replicate: int = 0) -> Iterator[CellResult]:
+def finished(plan: Plan, store: CellStore, replicate: int = 0) -> Iterator[CellResult]:
     """The plan's cells that have a result, one at a time: by dataset, explorer and seed."""
     place = {spec: i for i, spec in enumerate(plan.explorers)}
     cells = [

@@ -15,7 +15,7 @@ from melee.sheets import csv_text
 
 if TYPE_CHECKING:
     from melee.benchmark.run import Summary
-    from melee.benchmark.store import Store
+    from melee.benchmark.store import CellStore
 
 Directory = Annotated[Path, typer.Argument(help="The directory of a benchmark.")]
 Format = Annotated[str, typer.Option(help="table, csv or json.")]
@@ -120,7 +120,7 @@ def _bench(
     from melee.benchmark.engines import engine as make_engine
     from melee.benchmark.facts import Facts
     from melee.benchmark.run import make_plan, pending, run
-    from melee.benchmark.store import Store, check_free
+    from melee.benchmark.store import CellStore, check_free
 
     check_free(directory)
     processes = workers or os.cpu_count() or 1
@@ -135,7 +135,7 @@ def _bench(
             chosen = make_engine(
                 engine, workers=processes, plan=plan, timeout=timeout, scheduler=scheduler
             )
-            with Store.open(directory) as store:
+            with CellStore.open(directory) as store:
                 facts.save(directory)
                 if store.remark:
                     say(f"melee: {store.remark}; it is made again")
@@ -154,7 +154,9 @@ def _bench(
                     )
                 except KeyboardInterrupt:
                     progress.close()
-                    kept = len(Store.read(directory))  # one may have come while it was interrupted
+                    kept = len(
+                        CellStore.read(directory)
+                    )  # one may have come while it was interrupted
                     say(
                         f"melee: interrupted with {kept:,} cells kept in {directory}; "
                         "run the same command to go on"
@@ -217,10 +219,10 @@ class _Progress:
 def _show_plan(plan: Any, directory: Path, workers: int) -> None:
     """The plan, what of it is done, and how long the rest may take."""
     from melee.benchmark.run import estimate
-    from melee.benchmark.store import Store
+    from melee.benchmark.store import CellStore
 
     begun = any((directory / name).exists() for name in ("store.json", "cells.log"))
-    store = Store.read(directory) if begun else None
+    store = CellStore.read(directory) if begun else None
     cells = [cell for group in plan.cells.values() for cell in group]
     done = sum(store is not None and cell.key in store for cell in cells)
     unusable = [dataset for dataset in plan.datasets if dataset.problem]
@@ -258,10 +260,10 @@ def _show_summary(summary: "Summary", directory: Path) -> None:
         say(f"{summary.n_failed:,} cells failed; melee report {directory} says which and why")
 
 
-def _open(directory: Path) -> "Store":
-    from melee.benchmark.store import Store
+def _open(directory: Path) -> "CellStore":
+    from melee.benchmark.store import CellStore
 
-    store = Store.read(directory)
+    store = CellStore.read(directory)
     if store.remark:
         say(f"melee: {store.remark}; run melee bench again to mend it")
     for damage in store.damage:

@@ -22,7 +22,7 @@ N_REFERENCE = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class PaperPolicies:
     """A finished training: the policies π_1 … π_N, how one of them was chosen, and where it is."""
 
     rounds: list[TrainingRound]
@@ -47,7 +47,7 @@ def train(
     on_round: Callable[[int, TrainingRound], None] | None = None,
     on_stage: Callable[[Stage], None] | None = None,
     apply: Mapper = here,
-) -> Trained:
+) -> PaperPolicies:
     """Train a policy into a directory, or go on where an earlier call was interrupted.
 
     Parameters
@@ -90,7 +90,7 @@ def train(
         stages.append(stage)
         checkpoint.write(path, training.as_dict(), _progress(rounds, stages))
         on_stage(stage)
-    trained = Trained(rounds, stages, path)
+    trained = PaperPolicies(rounds, stages, path)
     features = _reference_features(training, trained.weights)
     artefact.save(
         path,
