@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -104,6 +104,10 @@ def _derive(agent: Agent, event: Event, journal: Journal) -> str | None:
     decision, decided = decision_of(event, journal)
     knowledge = agent._knowledge
     get_ready(agent, decided)
+    if "given" in decided.about:  # the caller's
+        fold_decision(agent, event, decided, decision.actions)
+        same = decided.version == knowledge.version
+        return None if same else _differs("version", decided.version, knowledge.version)
     chosen = None
     if decided.some:
         gone = [label for label in decision.actions if label not in knowledge.index]
@@ -123,5 +127,9 @@ def _derive(agent: Agent, event: Event, journal: Journal) -> str | None:
     }
     for name, (then, now) in pairs.items():
         if then != now:
-            return f"its {name} was {shown(then)}, and comes out as {shown(now)}"
+            return _differs(name, then, now)
     return None
+
+
+def _differs(name: str, then: Any, now: Any) -> str:
+    return f"its {name} was {shown(then)}, and comes out as {shown(now)}"

@@ -9,6 +9,7 @@ from typing import Any, Self, overload
 from melee.agent import (
     deciding,
     explaining,
+    following,
     learning,
     offering,
     overdue,
@@ -21,12 +22,13 @@ from melee.agent.catalogue import Catalogue
 from melee.agent.decision import Decision, Ranking
 from melee.agent.explanation import Explanation
 from melee.agent.ids import Ids
-from melee.agent.keeping import Keeper, keep
+from melee.agent.keeping import Keeper, begin, keep
 from melee.agent.knowledge import Knowledge, Labels
 from melee.agent.locks import guard_against_forks, new_lock
 from melee.agent.parameters import DEFAULT_FLOOR, PARAMETERS, check_written, read_actions
 from melee.agent.pending import Pending
 from melee.agent.show import as_html, as_text
+from melee.agent.trials import Trial
 from melee.checks import RewardRange
 from melee.compiled import Program
 from melee.errors import InputError
@@ -146,6 +148,7 @@ class Agent:
             self._knowledge = Knowledge(self._first_labels, *own)
         self._pending = Pending(self.max_pending)
         self._ids = Ids(self.seed)
+        self._trials: dict[str, Trial] = {}
 
     def _read_parameters(self) -> None:
         """Check what does not change, and derive from it."""
@@ -160,8 +163,8 @@ class Agent:
         self._hold(None)
         guard_against_forks(self)
 
-    def _keep(self, given: Any) -> None:
-        """Go on as the agent of a journal does, or begin a new one."""
+    def _keep(self, given: Any, *, as_it_is: bool = False) -> None:
+        """Go on as the agent of a journal does, or begin a new one, from nothing or as it is."""
         if self._first_labels is None:
             raise InputError(
                 "journal is given, and no actions: an agent whose candidates come with the "
@@ -170,7 +173,7 @@ class Agent:
         check_written(self._first_labels)
         journal = given if isinstance(given, Journal) else Journal(given)
         try:
-            self._hold(keep(self, journal))
+            self._hold(begin(self, journal) if as_it_is else keep(self, journal))
         except BaseException:
             if journal is not given:
                 journal.close()
@@ -246,6 +249,42 @@ class Agent:
         if isinstance(self._knowledge, Catalogue):
             return offering.choose_many(self, self._knowledge, contexts, actions, ids)
         return deciding.decide_many(self, contexts, actions, ids)
+
+    def follow(
+        self,
+        context: Any,
+        action: Hashable,
+        *,
+        probability: float | None = None,
+        actions: Any = None,
+        id: str | None = None,
+    ) -> Decision:
+        """Repeat what somebody else chose, and learn from it when its reward comes.
+
+        For an apprentice: the system that there is decides, and the agent says, with a journal,
+        what it would have earned instead (`melee.trials`).
+
+        Parameters
+        ----------
+        context
+            A dict, a row of a table, or numbers.
+        action
+            What was chosen.
+        probability
+            The probability that it had, if known; by default it is taken to be certain, and tells
+            nothing about what another choice would have earned.
+        actions
+            The actions that were open; by default all were.
+        id
+            A name for the decision that is not taken yet; by default one is made.
+
+        Returns
+        -------
+        Decision
+            With the action that was chosen. What the other actions' probabilities were is not
+            known: they have even shares of the rest.
+        """
+        return following.follow(self, context, action, probability, actions, id)
 
     def pmf(self, context: Any, *, actions: Any = None) -> dict[Label, float]:
         """The probability of every open action in a context; decides and changes nothing."""
@@ -441,7 +480,11 @@ class Agent:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, log: str | os.PathLike[str] | None = None
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        log: str | os.PathLike[str] | None = None,
+        journal: str | os.PathLike[str] | Journal | None = None,
     ) -> Self:
         """The agent that was saved; it goes on as if it had never stopped.
 
@@ -451,8 +494,14 @@ class Agent:
             The file.
         log
             Where to go on logging. A file does not say it: anyone might have written that file.
+        journal
+            A new journal that begins with this agent, and that it goes on with.
         """
-        return cls._restored(storing.read(path), str(path), log)
+        agent = cls._restored(storing.read(path), str(path), log)
+        if journal is not None:
+            agent.journal = journal
+            agent._keep(journal, as_it_is=True)
+        return agent
 
     def to_bytes(self) -> bytes:
         """What `save` writes."""

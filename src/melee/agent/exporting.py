@@ -48,7 +48,7 @@ def _waiting(event: events.Event, journal: Journal) -> Round:
         decision.probability,
         event.id,
         event.time,
-        decision.pmf,
+        None if "given" in decided.about else decision.pmf,
         decided.policy,
         str(decided.version),
     )

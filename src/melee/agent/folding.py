@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from melee.agent import trials
 from melee.agent.knowledge import Labels, Lesson
 from melee.agent.pending import Waiting
 from melee.arrays import Floats
@@ -113,6 +114,9 @@ def _fold_one(agent: "Agent", event: Event, journal: Journal) -> None:
         from melee.agent.rolling_back import go_back
 
         go_back(agent, event, journal)
+        return
+    if event.kind == events.TRIAL:
+        trials.note(agent, event)
         return
     body = event.content
     try:

@@ -11,12 +11,14 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from melee.agent import storing
+from melee.agent import storing, trials
 from melee.agent.decision import Decision
 from melee.agent.explanation import Explanation
 from melee.agent.folding import CHANGEABLE, change_settings, fold, fold_decision
@@ -33,6 +35,8 @@ from melee.version import __version__
 if TYPE_CHECKING:
     from melee.agent.agent import Agent
 
+GIVEN = "given"
+"""What stands for the policy where the caller chose."""
 FEW = 64
 """Events that are folded without waiting for machine code."""
 REST = 20.0
@@ -72,6 +76,7 @@ class Keeper:
         self._not_before = 0.0
         self._snapshotting: threading.Thread | None = None
         self._process: int | None = os.getpid()
+        self._local = threading.local()
 
     # -- a call -----------------------------------------------------------------------------------
 
@@ -136,7 +141,7 @@ class Keeper:
             self.journal.wait(self._last)  # what others have done before the interrupted call
         agent, position = recover(self.journal, log=self.agent.log)
         self.agent._knowledge, self.agent._pending = agent._knowledge, agent._pending
-        self.agent._ids = agent._ids
+        self.agent._ids, self.agent._trials = agent._ids, agent._trials
         self._last = Ticket(seq=position.seq)
         self._offer, self._is_behind, self._n_failures = None, False, failures
 
@@ -148,11 +153,31 @@ class Keeper:
         some = labels is not knowledge.labels
         offer = self._offer_of(labels, some=some)
         left = tuple(float(array[0]) for array in knowledge.model.latest)
+        about = getattr(self._local, "about", {})
+        policy = GIVEN if "given" in about else self.agent._policy
         decided = events.Decided(
-            one.context, offer.name, pmf, action, one.version, self.agent._policy, some, left
+            one.context, offer.name, pmf, action, one.version, policy, some, left, about
         )
         self._unit.append(events.decision(id, one.time, decided, offer))
         self.agent._ids.count += 1
+
+    @contextmanager
+    def noting(self, **about: Any) -> Iterator[None]:
+        """A block whose decisions, in this thread, have further fields."""
+        before = getattr(self._local, "about", {})
+        self._local.about = {**before, **about}
+        try:
+            yield
+        finally:
+            self._local.about = before
+
+    def tries(self, name: str, explorer: str | None, share: float | None) -> None:
+        """A trial begins, gets another share, or ends."""
+        body: dict[str, Any] = {"trial": name, "share": share}
+        if explorer is not None:
+            body |= {"explorer": explorer, "salt": os.urandom(8).hex()}
+        self._unit.append(events.change(events.TRIAL, time.time(), body))
+        trials.change(self.agent, name, explorer, share, body.get("salt"))
 
     def rewarded(self, rewards: dict[str, float]) -> None:
         """Decisions that wait get their rewards."""
@@ -333,10 +358,10 @@ def newest(journal: Journal, *, until: int, log: Any = None) -> tuple["Agent", H
             f"{journal.where}: events up to {start.seq} were dropped, and no good snapshot of "
             f"{journal.name} is left; restore one from a copy"
         )
-    return _created(journal, log), start
+    return created(journal, log), start
 
 
-def _created(journal: Journal, log: Any) -> "Agent":
+def created(journal: Journal, log: Any = None) -> "Agent":
     """The new agent that the first event tells of."""
     from melee.agent.agent import Agent
 
@@ -347,12 +372,16 @@ def _created(journal: Journal, log: Any) -> "Agent":
             f"{', '.join(journal.store.agents()) or 'none'}"
         )
     try:
+        if "file" in first.content:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MeleeWarning)
+                return Agent.from_bytes(b64decode(first.content["file"]), log=log)
         given = dict(first.content["parameters"])
         given["actions"] = [label_from_json(label) for label in given["actions"]]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MeleeWarning)
             return Agent(**given, log=log)
-    except (KeyError, TypeError, MeleeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise events.unreadable(first, error) from None
 
 
@@ -368,13 +397,27 @@ def keep(agent: "Agent", journal: Journal) -> Keeper:
     found, position = recover(journal, log=agent.log)
     settings = _changed(journal, mine, found)
     agent._knowledge, agent._pending, agent._ids = found._knowledge, found._pending, found._ids
-    agent._first_labels = found._first_labels
+    agent._first_labels, agent._trials = found._first_labels, found._trials
     for name in CHANGEABLE:
         setattr(agent, name, getattr(found, name))
     keeper = Keeper(agent, journal, position)
     keeper._since = position.seq - max((one.head.seq for one in journal.snapshots()), default=0)
     _note_changes(keeper, settings, known)
     return keeper
+
+
+def begin(agent: "Agent", journal: Journal) -> Keeper:
+    """Have a new journal begin with an agent as it is: what it knows is part of the first event."""
+    if journal.store.has(journal.name):
+        raise InputError(
+            f"{journal.where} has an agent {journal.name!r} already, which goes on by "
+            "Agent(..., journal=...); give another place, or another name: Journal(place, name)"
+        )
+    file = b64encode(agent.to_bytes()).decode()
+    body = {"parameters": agent._parameters(), **_about(agent), "file": file}
+    ticket = journal.append([events.change(events.CREATED, time.time(), body)])
+    journal.wait(ticket)
+    return Keeper(agent, journal, journal.head)
 
 
 def reopen(journal: Journal) -> "Agent":

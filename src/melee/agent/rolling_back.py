@@ -55,7 +55,7 @@ class Past:
             if event.kind in _LEARNED and (self.again is None or event.seq <= self.again):
                 fold(self.agent, some, self.journal)
                 some = []
-                _finish(self.agent, event)
+                finish_only(self.agent, event)
             else:
                 some.append(event)
         fold(self.agent, some, self.journal)
@@ -106,7 +106,7 @@ def _head_at(journal: Journal, seq: int) -> Head:
     return Head(seq, checksum)
 
 
-def _finish(agent: "Agent", event: Event) -> None:
+def finish_only(agent: "Agent", event: Event) -> None:
     """Note what became of decisions, and learn nothing."""
     body, pending = event.content, agent._pending
     try:

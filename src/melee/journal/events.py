@@ -6,12 +6,15 @@ A row has a kind, the id of the decision that it is about, a time and a body, a 
 - `settings`: those of them that changed;
 - `actions`: labels that were added, or removed;
 - `decision`: the context, what was offered, the probability of each, which one was chosen, the
-  version of the model, the policy, and what the explorer noted for the reward to come;
+  version of the model, the policy, and what the explorer noted for the reward to come; `unit`,
+  who it was about, where a trial was drawn (null: the decision's id), and `given`, the probability
+  that it had, if known, where the caller had chosen;
 - `reward`: of a decision;
 - `record`: a whole round that was decided elsewhere;
 - `time-out`: the ids of decisions that were given up, late or for want of room;
 - `rollback`: what was learned since the event `to` is forgotten, but for what came after the event
-  `again`, if it names one.
+  `again`, if it names one;
+- `trial`: another explorer beside the agent's begins, has another share, or ends.
 
 What was offered is named by the hash of its content, and kept in a table of its own: it hardly
 changes from one decision to the next. `{"actions": [label, ...]}` is one; further fields may
@@ -33,8 +36,8 @@ from melee.labels import Label, check_label, label_from_json, label_to_json
 
 CREATED, SETTINGS, ACTIONS = "created", "settings", "actions"
 DECISION, REWARD, RECORD, TIME_OUT = "decision", "reward", "record", "time-out"
-ROLLBACK = "rollback"
-KINDS = (CREATED, SETTINGS, ACTIONS, DECISION, REWARD, RECORD, TIME_OUT, ROLLBACK)
+ROLLBACK, TRIAL = "rollback", "trial"
+KINDS = (CREATED, SETTINGS, ACTIONS, DECISION, REWARD, RECORD, TIME_OUT, ROLLBACK, TRIAL)
 
 _SIZE = 16
 _JSON = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
@@ -143,7 +146,7 @@ class Decided(NamedTuple):
     """A decision as its event has it; `action` is its number in what was offered.
 
     `some` says that the caller had named the actions, `noted` is what the explorer noted for the
-    reward.
+    reward, `about` has the fields `unit` and `given`, if they are there.
     """
 
     context: Context
@@ -154,6 +157,7 @@ class Decided(NamedTuple):
     policy: str
     some: bool = False
     noted: tuple[float, ...] = ()
+    about: dict[str, Any] = {}  # noqa: RUF012
 
 
 def decision(id: str, time: float, decided: Decided, offer: Offer) -> Draft:
@@ -171,6 +175,7 @@ def decision(id: str, time: float, decided: Decided, offer: Offer) -> Draft:
         body["some"] = True
     if decided.noted:
         body["noted"] = decided.noted
+    body |= decided.about
     return Draft(DECISION, id, time, _JSON.encode(body), offer)
 
 
@@ -188,6 +193,7 @@ def read_decision(event: Event, n_offered: int | None = None) -> Decided:
             body["policy"],
             body.get("some", False),
             tuple(body.get("noted", ())),
+            {name: body[name] for name in ("unit", "given") if name in body},
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise unreadable(event, error) from None
