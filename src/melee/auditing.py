@@ -8,7 +8,7 @@ import numpy as np
 
 from melee.agent import Agent
 from melee.agent.folding import fold, fold_decision, get_ready
-from melee.agent.keeping import FEW, decision_of, newest
+from melee.agent.keeping import FEW, decision_of, earliest, newest
 from melee.errors import shown
 from melee.journal import Event, Journal, events
 
@@ -74,9 +74,10 @@ def audit(
     >>> found.n_decisions, found.first
     (5, None)
     """
-    start = journal.start.seq if after is None else max(after, journal.start.seq)
     end = journal.head.seq if until is None else until
-    agent, place = newest(journal, until=start)
+    agent, place = earliest(journal)
+    if after is not None and after > place.seq:
+        agent, place = newest(journal, until=after)
     if end - place.seq > FEW:
         for program in agent._programs:
             program.wait()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from melee.agent.keeping import decision_of, newest
+from melee.agent.keeping import decision_of, earliest
 from melee.history import Round
 from melee.journal import Journal, events
 from melee.labels import label_from_json
@@ -16,13 +16,13 @@ def rounds(journal: Journal) -> Iterator[Round]:
     A decision that was given up has the default reward, where there was one. Of decisions from
     before what retention has left, only what a snapshot has is known.
     """
-    agent, _ = newest(journal, until=journal.start.seq)
+    agent, place = earliest(journal)
     default: Any = agent.default_reward
     waiting = {
         id: Round(one.context, one.action, 0.0, one.probability, id, one.time, None, None, None)
         for id, one in agent._pending.waiting.items()
     }
-    for event in journal.events():
+    for event in journal.events(after=place):
         if event.kind == events.DECISION:
             waiting[str(event.id)] = _waiting(event, journal)
         elif event.kind == events.REWARD:

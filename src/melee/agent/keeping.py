@@ -352,13 +352,37 @@ def newest(journal: Journal, *, until: int, log: Any = None) -> tuple["Agent", H
                 return Agent.from_bytes(journal.read_snapshot(snapshot), log=log), snapshot.head
         except DataError as error:
             _log.warning("%s is left out: %s", where, error)
-    start = journal.start
-    if start.seq > 0:
-        raise DataError(
-            f"{journal.where}: events up to {start.seq} were dropped, and no good snapshot of "
-            f"{journal.name} is left; restore one from a copy"
-        )
-    return created(journal, log), start
+    if journal.start.seq > 0:
+        raise _nothing_left(journal)
+    return created(journal, log), journal.start
+
+
+def earliest(journal: Journal) -> tuple["Agent", Head]:
+    """The agent at the first place that can be derived: as it was made, or its oldest snapshot.
+
+    Where agents share a journal, what retention has dropped for one may be more than what it has
+    dropped for another.
+    """
+    from melee.agent.agent import Agent
+
+    if journal.start.seq == 0:
+        return created(journal), journal.start
+    for snapshot in reversed(journal.snapshots()):
+        if snapshot.head.seq >= journal.start.seq:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", MeleeWarning)
+                    return Agent.from_bytes(journal.read_snapshot(snapshot)), snapshot.head
+            except DataError as error:
+                _log.warning("%s is left out: %s", snapshot.name, error)
+    raise _nothing_left(journal)
+
+
+def _nothing_left(journal: Journal) -> DataError:
+    return DataError(
+        f"{journal.where}: events up to {journal.start.seq} were dropped, and no good snapshot of "
+        f"{journal.name} is left; restore one from a copy"
+    )
 
 
 def created(journal: Journal, log: Any = None) -> "Agent":

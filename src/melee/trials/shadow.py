@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from melee.agent.folding import fold, fold_decision, get_ready
-from melee.agent.keeping import FEW, newest
+from melee.agent.keeping import FEW, earliest
 from melee.agent.rolling_back import finish_only
 from melee.errors import InputError
 from melee.journal import Event, Head, Journal, events
@@ -91,7 +91,7 @@ class Shadow:
 
     def _begin(self) -> tuple["Agent", Head]:
         """The shadow before anything happened, or as much as retention has left."""
-        known, place = newest(self.journal, until=self.journal.start.seq)
+        known, place = earliest(self.journal)
         if known._first_labels is None:
             raise InputError(
                 f"the agent {self.journal.name} has no actions of its own, and only those that "
