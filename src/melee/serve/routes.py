@@ -10,8 +10,9 @@ from typing import Any
 
 from melee.errors import InputError, shown
 from melee.journal.journal import Journal
+from melee.journal.snapshots import seq_of
 from melee.labels import label_to_json
-from melee.serve import bodies
+from melee.serve import bodies, trying
 from melee.serve.refusals import Refusal
 from melee.serve.service import Served, Service
 from melee.version import __version__
@@ -77,11 +78,25 @@ class Route:
 
 async def decide(call: Call) -> Answer:
     """One decision, or many."""
-    known = ("context", "contexts", "actions", "id", "ids", "explain")
+    known = (
+        "context",
+        "contexts",
+        "actions",
+        "id",
+        "ids",
+        "explain",
+        "unit",
+        "chosen",
+        "probability",
+    )
     body = bodies.read(call.body, known)
     actions = bodies.labels(body, "actions", MANY)
     if ("context" in body) == ("contexts" in body):
         raise InputError("expected either a context, for one decision, or contexts, for many")
+    unit = bodies.text(body, "unit")
+    if "chosen" in body:
+        return await _follow(call, body, actions)
+    _check_absent(body, "probability", "one only with what was chosen")
     if "context" in body:
         _check_absent(body, "ids", "an id, for one context")
         made = await call.service.decide(
@@ -90,6 +105,7 @@ async def decide(call: Call) -> Answer:
             actions,
             bodies.text(body, "id"),
             explain=bodies.flag(body, "explain"),
+            unit=unit,
         )
         return Answer(made)
     _check_absent(body, "id", "ids, one for each context")
@@ -98,8 +114,27 @@ async def decide(call: Call) -> Answer:
     ids = None if body.get("ids") is None else bodies.entries(body, "ids", MANY)
     if ids is not None and not all(isinstance(id, str) for id in ids):
         raise InputError("ids are expected to be texts")
-    many = await call.service.decide_many(call.served, contexts, actions, ids)
+    many = await call.service.decide_many(call.served, contexts, actions, ids, unit=unit)
     return Answer({"decisions": many})
+
+
+async def _follow(call: Call, body: bodies.Body, actions: Any) -> Answer:
+    """A choice of the caller's."""
+    for name in ("contexts", "ids", "explain"):
+        _check_absent(body, name, "one context, where the caller has chosen")
+    chosen = bodies.labels({"chosen": [body["chosen"]]}, "chosen", 1) or []
+    given = body.get("probability")
+    if given is not None:
+        given = bodies.number(given, "the probability", "a number in (0, 1]")
+    made = await call.service.follow(
+        call.served,
+        body["context"],
+        chosen[0],
+        given,
+        actions,
+        bodies.text(body, "id"),
+    )
+    return Answer(made)
 
 
 def _check_absent(body: bodies.Body, name: str, expected: str) -> None:
@@ -174,6 +209,33 @@ async def change_actions(call: Call) -> Answer:
 async def snapshot(call: Call) -> Answer:
     """A snapshot, now."""
     return Answer({"event": await call.service.snapshot(call.served)})
+
+
+async def roll_back(call: Call) -> Answer:
+    """What was known after an event, again."""
+    body = bodies.read(call.body, ("to", "again"), ("to",))
+    to, again = body["to"], body.get("again")
+    number = seq_of(to) if isinstance(to, str) else to
+    return Answer(await call.service.roll_back(call.served, number, again))
+
+
+async def list_trials(call: Call) -> Answer:
+    """What is known of trials."""
+    return Answer(await trying.compare(call.service, call.served))
+
+
+async def change_trial(call: Call) -> Answer:
+    """A trial begins, or gets another share."""
+    body = bodies.read(call.body, ("explorer", "share"), ("share",))
+    name, explorer = call.path["trial"], body.get("explorer")
+    share = bodies.number(body["share"], "share", "a number from 0, for a shadow, to less than 1")
+    return Answer(await trying.change(call.service, call.served, name, explorer, share))
+
+
+async def end_trial(call: Call) -> Answer:
+    """A trial ends."""
+    await trying.stop(call.service, call.served, call.path["trial"])
+    return Answer({"trial": call.path["trial"], "explorer": None, "share": None})
 
 
 async def health(call: Call) -> Answer:
@@ -276,6 +338,36 @@ ROUTES: tuple[Route, ...] = (
             "Changes",
         ),
         Route("POST", "/v1/snapshot", "admin", "Write a snapshot now.", snapshot, "Snapshot"),
+        Route(
+            "POST",
+            "/v1/rollback",
+            "admin",
+            "Know what was known after an event.",
+            roll_back,
+            "RolledBack",
+            "Rollback",
+        ),
+        Route("GET", "/v1/trials", "read", "How trials do.", list_trials, "Trials"),
+        Route(
+            "PUT",
+            "/v1/trials/{trial}",
+            "admin",
+            "Try another explorer, or change its share.",
+            change_trial,
+            "Trial",
+            "Try",
+            (409,),
+        ),
+        Route(
+            "DELETE",
+            "/v1/trials/{trial}",
+            "admin",
+            "End a trial.",
+            end_trial,
+            "Trial",
+            None,
+            (404,),
+        ),
     ),
     Route("GET", "/v1/agents", "read", "All agents.", list_agents, "Agents"),
     Route("GET", "/v1/agents/{agent}", "read", "What to watch.", status, "Status", None, (404,)),

@@ -174,6 +174,12 @@ class Reading:
         if apprentice and self.apprentice is None:
             self.apprentice = Shadow(self.journal, name="apprentice")
 
+    @property
+    def position(self) -> int:
+        """The last event that all have read."""
+        every = [self.side_by_side, self.apprentice, *self.shadows.values()]
+        return min((one.place.seq for one in every if one is not None), default=0)
+
     def read(self, agent: "Agent", *, apprentice: bool = False) -> None:
         """Go through all that has happened since."""
         self.begin(agent, apprentice=apprentice)
