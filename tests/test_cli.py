@@ -127,3 +127,10 @@ def test_demo_compares_every_explorer_and_writes_a_report(tmp_path):
         assert name in result.output
     assert "report.html" in result.output
     assert "gated-ucb" in (tmp_path / "demo" / "report.html").read_text()
+
+
+def test_the_module_is_the_command_line():
+    done = subprocess.run(
+        [sys.executable, "-m", "melee", "--version"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout.split()[0]) == (0, "melee")

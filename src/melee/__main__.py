@@ -1,0 +1,5 @@
+"""`python -m melee`: the command line."""
+
+from melee.cli import main
+
+main()
