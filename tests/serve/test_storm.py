@@ -8,6 +8,7 @@ import socket
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,9 @@ class Caller:
     """Sends bytes, and reads the status of the answer; connects again when it was cut off."""
 
     def __init__(self, port):
-        self.port, self.socket, self.file = port, None, None
+        self.port = port
+        self.socket: Any = None
+        self.file: Any = None
 
     def ask(self, message):
         for _ in range(5):
@@ -84,7 +87,8 @@ class Caller:
 
 def storm(port, n, seed, said):
     """Send hostile requests, one after the other; say how often which status came."""
-    rng, caller, found = random.Random(seed), Caller(port), {}
+    rng, caller = random.Random(seed), Caller(port)
+    found: dict[Any, Any] = {}
     for number in range(n):
         if number % 50 == 49:
             method, path, body = "POST", "/v1/decisions", rng.choice(BODIES)
@@ -135,7 +139,7 @@ def weather(port, pid, n, seed):
             polite.request("POST", "/v1/rewards", json.dumps({"rewards": ids}), headers)
             assert polite.getresponse().read()
     polite.close()
-    found = {}
+    found: dict[Any, Any] = {}
     for _ in callers:
         for status, count in said.get(timeout=60).items():
             found[status] = count if status == "first" else found.get(status, 0) + count

@@ -1,6 +1,7 @@
 """Trials, shadows, apprentices and roll-backs over HTTP."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ WORTH = {"a": 0.2, "b": 0.8, "c": 0.3}
 def live(local, first, last, units=None, path="/v1"):
     rng = random.Random(first)
     for number in range(first, last):
-        body = {"context": {"hour": number % 24}}
+        body: dict[str, Any] = {"context": {"hour": number % 24}}
         if units:
             body["unit"] = f"visitor {number % units}"
         status, made = local.ask("POST", f"{path}/decisions", body)
@@ -220,3 +221,58 @@ def test_an_agent_goes_back_over_http(tmp_path):
         assert (status, sentence in answer["error"]) == (400, True), answer
     live(local, 20, 30)
     check_journal(tmp_path, local)
+
+
+def test_trials_begin_with_the_service_and_are_shown_by_a_command(tmp_path):
+    from typer.testing import CliRunner
+
+    from melee.cli import app
+    from melee.cli.serving import read_trials
+
+    for _ in range(2):  # and go on with it
+        local = Local(tmp_path, trials=read_trials(["uniform=0.5", "linucb:alpha=0.5=0"]))
+        live(local, 0, 40)
+        found = local.ask("GET", "/v1/trials")[1]["trials"]
+        assert [(one["trial"], one["kind"]) for one in found] == [
+            ("uniform", "share"),
+            ("linucb", "shadow"),
+        ]
+        local.close()
+    done = CliRunner().invoke(app, ["journal", "trials", str(tmp_path), "--explorer", "softmax"])
+    lines = done.output.splitlines()
+    assert [line.partition(" (")[0] for line in lines] == ["uniform", "linucb", "softmax"]
+    assert "it would have chosen the same in" in lines[1]
+
+
+@pytest.mark.parametrize(
+    "given", ["linucb", "linucb:alpha=x", "=0.5", "linucb=1", "linucb=-1", "linucb=nan"]
+)
+def test_a_try_that_makes_no_sense_is_refused(given):
+    from melee import InputError
+    from melee.cli.serving import read_trials
+
+    with pytest.raises(InputError, match="expected an explorer and its share, such as"):
+        read_trials([given])
+
+
+def test_the_client_tries_follows_and_goes_back(tmp_path):
+    pytest.importorskip("uvicorn")
+    from melee.client import Client, ServiceError
+    from tests.serve.servers import running
+
+    with running(tmp_path, "--actions", "a,b", "--explorer", "epsilon-greedy") as server:
+        with Client(str(server.url)) as client:
+            followed = client.follow({"x": 1}, "b", probability=0.5)
+            assert (followed.action, followed.policy) == ("b", "given")
+            assert client.reward(followed, 1.0)
+            begun = client.begin_trial("try", "uniform", share=0.5)
+            assert begun == {"trial": "try", "explorer": "uniform", "share": 0.5}
+            policies = {client.decide({"x": i}, unit="me").policy for i in range(5)}
+            assert len(policies) == 1
+            kinds = [one["kind"] for one in client.trials()]
+            assert kinds == ["share", "apprentice"]
+            assert client.end_trial("try")["share"] is None
+            assert client.roll_back(1)["learned"] == 0
+            with pytest.raises(ServiceError, match="there is no trial"):
+                client.end_trial("try")
+        assert server.stop() == 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from melee.journal import Event, Journal
 
 commands = typer.Typer(
-    help="Journals of agents: verify, show, export, audit, explain, compact and roll them back.",
+    help="Journals of agents: verify, show, export, audit, explain, compact, roll back, compare.",
     no_args_is_help=True,
 )
 app.add_typer(commands, name="journal")
@@ -233,6 +233,33 @@ def rollback(
         f"{journal.where}: back at event {number}, and what came after {since} is {done}; "
         f"{one.n_learned_:,} rounds learned, {before:,} before"
     )
+
+
+@commands.command()
+def trials(
+    place: Place,
+    agent: AgentName = "agent",
+    explorer: Annotated[
+        list[str] | None,
+        typer.Option(help="A SPEC to judge as a shadow of all that the journal has. Repeatable."),
+    ] = None,
+    format: Format = "text",  # noqa: A002
+) -> None:
+    """Say how an agent's trials do, what an apprentice would have earned, and others as shadows.
+
+    All of it may be looked at any time: intervals and p-values hold however often one looks.
+    """
+    check_format(format, "text", "json")
+    from melee.trials import compare
+
+    found = compare(_open(place, agent), explorer or [])
+    if format == "json":
+        print(json.dumps([one.to_json() for one in found], indent=2))
+        return
+    for one in found:
+        print(one)
+    if not found:
+        print("no trial runs, and no choice of a caller was followed; see --explorer")
 
 
 def _open(place: str, agent: str = "agent") -> "Journal":

@@ -48,6 +48,14 @@ def serve(
     keep_days: Annotated[
         float | None, typer.Option(help="How long events are kept; by default for ever.")
     ] = None,
+    tries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--try",
+            metavar="SPEC=SHARE",
+            help="Another explorer on a share of the decisions; 0 for a shadow. Repeatable.",
+        ),
+    ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     log_format: Annotated[str, typer.Option(help="text or json.")] = "text",
 ) -> None:
@@ -80,7 +88,7 @@ def serve(
     listening = listen(host, port)
     service = Service(Journal(data, keep_days=keep_days))
     try:
-        service.open(parameters)
+        service.open(parameters, read_trials(tries or []))
     except BaseException:
         service.journal.close()
         raise
@@ -91,6 +99,33 @@ def serve(
     say(f"melee serves {names} at http://{where}:{listening.getsockname()[1]}, data in {data}")
     run(App(service, known), listening, debug=log_level == "debug")
     say("melee: stopped; everything is on disk")
+
+
+def read_trials(given: list[str]) -> dict[str, tuple[str, float]]:
+    """Explorers and shares, by the names of explorers.
+
+    >>> read_trials(["linucb:alpha=0.5=0.1", "uniform=0"])
+    {'linucb': ('linucb:alpha=0.5', 0.1), 'uniform': ('uniform', 0.0)}
+    """
+    from melee.errors import InputError
+
+    found = {}
+    for text in given:
+        spec, _, share = text.rpartition("=")
+        name = spec.partition(":")[0]
+        try:
+            part = float(share)
+        except ValueError:
+            part = -1.0
+        if not name or not 0.0 <= part < 1.0:
+            raise InputError(
+                f"--try is {text}; expected an explorer and its share, such as linucb=0.1, or "
+                "linucb=0 for a shadow"
+            )
+        if name in found:
+            raise InputError(f"--try names {name} twice; begin one of them by PUT /v1/trials/NAME")
+        found[name] = spec, part
+    return found
 
 
 def _read_agents(path: Path) -> dict[str, dict[str, Any]]:

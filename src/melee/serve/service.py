@@ -79,13 +79,19 @@ class Service:
 
     # -- life -------------------------------------------------------------------------------------
 
-    def open(self, parameters: dict[str, dict[str, Any]]) -> None:
+    def open(
+        self,
+        parameters: dict[str, dict[str, Any]],
+        trials: dict[str, tuple[str, float]] | None = None,
+    ) -> None:
         """Go on with all agents that are there, and make those that are not.
 
         Parameters
         ----------
         parameters
             Those of some agents, by name; one that is there must have the same.
+        trials
+            Of the agent called `agent`: explorers and shares, by name.
         """
         names = [*dict.fromkeys((*self.journal.store.agents(), *parameters))]
         if len(names) > self.max_agents:
@@ -96,7 +102,9 @@ class Service:
             self._take(name, reopen(own) if given is None else Agent(**given, journal=own))
         self._look_back()
         for served in self.agents.values():
-            trying.look_back(self, served)
+            trying.look_back(served)
+        for name, (explorer, share) in (trials or {}).items():
+            trying.begin_at_once(self, self.find("agent"), name, explorer, share)
 
     def _take(self, name: str, agent: Agent) -> Served:
         keeper = agent._keeper

@@ -73,6 +73,19 @@ def by_owner(
     return [(service.agents[name], group) for name, group in groups.items()]
 
 
+def begin_at_once(
+    service: "Service", served: "Served", name: str, explorer: str, share: float
+) -> None:
+    """Begin a trial, or give one another share, before the service answers anybody."""
+    own = agent_name(served.name, name)
+    others = {name: service.agents[own].agent} if name in served.trials else {}
+    begin(served.keeper, others, name, explorer, share)
+    if name in others and name not in served.trials:
+        service._take(own, others[name])
+        served.trials.append(name)
+    service.journal.wait(served.keeper.latest)
+
+
 async def change(
     service: "Service", served: "Served", name: str, explorer: Any, share: Any
 ) -> dict[str, Any]:
@@ -108,7 +121,7 @@ async def stop(service: "Service", served: "Served", name: str) -> None:
     await service._on_disk(served)
 
 
-def look_back(service: "Service", served: "Served") -> None:
+def look_back(served: "Served") -> None:
     """Know the trials that an agent of the journal has, or had."""
     served.trials = acted(served.keeper.journal, served.agent)
 
