@@ -23,8 +23,9 @@ from melee.atomic import write_atomically
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ("news", "prices", "catalogue", "ab_test", "servers", "from_vowpal_wabbit")
 LEFT_OUT = ("main", "save")
-LAST = """import matplotlib.pyplot  # has a notebook show figures
+LAST = """import matplotlib.pyplot as plt
 
+plt.ion()  # has a notebook show figures
 example(**IN_A_NOTEBOOK)"""
 _COMMAND = re.compile(r"^    python .*\n", re.MULTILINE)
 

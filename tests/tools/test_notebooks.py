@@ -62,8 +62,9 @@ def test_the_cells_of_a_notebook_run_and_end_in_a_picture(name, capsys):
     names["IN_A_NOTEBOOK"] = SMALL[name]
     *statements, shown = ast.parse(last).body
     assert ast.unparse(shown) == "example(**IN_A_NOTEBOOK)"
-    exec(compile(ast.Module(statements, []), f"{name}.ipynb", "exec"), names)
-    figure = eval("example(**IN_A_NOTEBOOK)", names)
+    with matplotlib.rc_context():
+        exec(compile(ast.Module(statements, []), f"{name}.ipynb", "exec"), names)
+        figure = eval("example(**IN_A_NOTEBOOK)", names)
     assert isinstance(figure, matplotlib.figure.Figure)
     assert figure.axes
     assert capsys.readouterr().out
