@@ -30,12 +30,12 @@ def commands() -> list[Command]:
 
     root: Any = get_command(app)
     return [_command("melee", root)] + [
-        _command(f"melee {name}", one) for name, one in sorted(root.commands.items())
+        _command(f"melee {name}", command) for name, command in sorted(root.commands.items())
     ]
 
 
 def _command(name: str, declared: Any) -> Command:
-    parameters = tuple(_parameter(one) for one in declared.params)
+    parameters = tuple(_parameter(parameter) for parameter in declared.params)
     return Command(name, " ".join((declared.help or "").split()), parameters)
 
 

@@ -151,8 +151,8 @@ class Bandit:
 
     def wait(self) -> None:
         """Wait until it is ready."""
-        for one in self._programs:
-            one.wait()
+        for compiled in self._programs:
+            compiled.wait()
 
     @property
     def diagnostics(self) -> dict[str, float]:
@@ -200,8 +200,8 @@ class Bandit:
             table = np.array(np.nan)
         if table.shape != (self.n_actions,):
             raise InputError(f"rewards are {rewards!r}; expected {self.n_actions} numbers")
-        for one in table.tolist():
-            check_reward(one, self.reward_range)
+        for reward in table.tolist():
+            check_reward(reward, self.reward_range)
         self._take(x)
         arguments = (
             self._state,

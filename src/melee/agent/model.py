@@ -255,7 +255,7 @@ class Model:
             "some_closed": self.some_closed,
             "kind": [kind.exact, kind.hidden],
             "settings": {
-                path: float(one).hex() for path, one in growth.settings(self.state).items()
+                path: float(value).hex() for path, value in growth.settings(self.state).items()
             },
         }
         arrays = {"optimism": self.optimism.copy()}
@@ -337,7 +337,7 @@ def _settings(model: Model, fresh: Rescaled, given: dict[str, Any]) -> dict[str,
     version of the explorer had. The explorer's own parameters are what its SPEC says.
     """
     own = growth.settings(fresh)
-    read = {path: float.fromhex(read_text(one)) for path, one in given.items()}
+    read = {path: float.fromhex(read_text(text)) for path, text in given.items()}
     for path, value in read.items():
         if path not in own:
             raise DataError(f"a setting {shown(path)} that its explorer does not have")

@@ -175,7 +175,7 @@ def _listing(word: str, listed: "dict[str, Listed]") -> Table:
 
     from melee.registry import OURS
 
-    foreign = any(one.package != OURS for one in listed.values())
+    foreign = any(entry.package != OURS for entry in listed.values())
     table = Table(show_lines=True)
     table.add_column(word, no_wrap=True)
     table.add_column("what it does, and its settings with their defaults")
