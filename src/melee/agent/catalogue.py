@@ -196,18 +196,26 @@ class Catalogue(Knowledge):
 
     def ready_for(self, context: Context, offered: Offered) -> None:
         """Be ready for a context and candidates like these; refuse other kinds than before."""
-        self.features.expect(context)
         if self._latest is not None and self._latest.offered is offered and not self._is_behind:
+            self.features.expect(context)
             return
-        self._check_kinds(offered)
+        self.check_kinds([offered])  # before anything is fixed by the first ones
+        self.features.expect(context)
         self.traits.expect(offered.features[0])
         room = self._room_for(offered)
         if room != self.room or self._is_behind:
             self.room = room
             self._grow()
 
-    def _check_kinds(self, offered: Offered) -> None:
-        widths = {0 if isinstance(one, dict) else len(one) for one in offered.features}
+    def check_kinds(self, offers: Sequence[Offered]) -> None:
+        """Refuse candidates of several kinds, or of another one than before; changes nothing."""
+        if not offers:
+            return
+        widths = {
+            0 if isinstance(one, dict) else len(one)
+            for offered in {id(offered): offered for offered in offers}.values()
+            for one in offered.features
+        }
         if len(widths) > 1:
             raise InputError(
                 "the candidates' features are of several kinds; expected all dicts, or rows of as "
@@ -274,7 +282,7 @@ class Catalogue(Knowledge):
 
     def probabilities(self, context: Context, offered: Offered) -> list[float]:
         """The probabilities of candidates; changes nothing that matters."""
-        self._check_kinds(offered)
+        self.check_kinds([offered])
         if self.features.width is not None:
             self.features.expect(context)
         pmf, room, model = np.empty(len(offered.labels)), self._room_for(offered), self.model
@@ -294,12 +302,14 @@ class Catalogue(Knowledge):
             self.learn_lesson(one)
         return len(lessons)
 
-    def check_lesson(self, lesson: Lesson) -> None:
-        """Refuse a record of another kind than those before."""
-        given: Context = {} if lesson.features is None else lesson.features
-        self._check_kinds(offer((lesson.action,), (given,)))
+    def check_lessons(self, lessons: Sequence[Lesson]) -> None:
+        """Refuse records of other kinds than those before, or of several; changes nothing."""
+        given: list[Context] = [{} if one.features is None else one.features for one in lessons]
+        if given:
+            self.check_kinds([offer((), tuple(given))])
         if self.features.width is not None:
-            self.features.expect(lesson.context)
+            for one in lessons:
+                self.features.expect(one.context)
 
     def learn_lesson(self, lesson: Lesson) -> None:
         """Learn a round."""

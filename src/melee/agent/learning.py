@@ -208,8 +208,7 @@ def _check_lessons(agent: "Agent", lessons: list[Lesson]) -> None:
     check_alike([lesson.context for lesson in lessons])
     knowledge = agent._knowledge
     if isinstance(knowledge, Catalogue):
-        for lesson in lessons:
-            knowledge.check_lesson(lesson)
+        knowledge.check_lessons(lessons)
     else:
         for action in dict.fromkeys(lesson.action for lesson in lessons):
             knowledge.number(action)
