@@ -183,7 +183,7 @@ def test_the_reference_has_the_signature_of_the_code(dotted):
 
 CLASSES = [name for name in SECTIONS if inspect.isclass(find(name))]
 ON_INSTANCES = {
-    "melee.Bandit": {"explorer", "n_actions", "n_features", "n_learned", "reward_range", "seed"},
+    "melee.Bandit": {"explorer", "n_actions", "n_features", "n_learned_", "reward_range", "seed"},
     "melee.history.History": {"problems"},
 }
 

@@ -365,7 +365,7 @@ def test_a_learner_of_another_package_can_be_checked():
         ("softmax:learner=nlms/part=2", r"nlms: part is 2\.0; expected a number, more than 0 and"),
         ("softmax:learner=nlms/parts=2", r"unknown parameter of nlms 'parts'; did you mean 'part'"),
         ("softmax:learner=nlms:loss=logistic", r"settings of learner=sgd and the learner is nlms"),
-        ("linucb:learner=nlms", r"unknown learner for linucb 'nlms'; Known: ridge, diagonal"),
+        ("linucb:learner=nlms", r"unknown learner for linucb 'nlms'; known: ridge, diagonal"),
         ("softmax:learner=nmls", r"did you mean 'nlms'\? Known: sgd, .*, nlms"),
     ],
 )

@@ -415,9 +415,11 @@ class Knowledge:
 
     def diagnostics(self, explorer: Explorer) -> dict[str, Any]:
         """Counts, and what the explorer says of itself."""
+        n_changes = self.model.n_changes
         return {
             "learned": self.n_learned,
             "features": self.features.n_features,
             "average reward": self.average_reward,
+            **({} if n_changes is None else {"changes noticed": n_changes}),
             **explorer.diagnostics(self.model.state),
         }

@@ -165,6 +165,16 @@ class Model:
         self.n_learned = first + len(rows)
 
     @property
+    def n_changes(self) -> int | None:
+        """Changes of the world that its learner has noticed; None if it does not look."""
+        found = [
+            learner.changes[0]
+            for learner in growth.learners(self.state)
+            if hasattr(learner, "changes")
+        ]
+        return int(sum(found)) if found else None
+
+    @property
     def axes(self) -> growth.Axes:
         """How the state's arrays grow; found on small states of the same kind."""
         if self._axes is None:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from melee.benchmark.run import Summary
     from melee.benchmark.store import CellStore
 
-Directory = Annotated[Path, typer.Argument(help="The directory of a benchmark.")]
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIRECTORY", help="The directory of a benchmark.")
+]
 Format = Annotated[str, typer.Option(help="table, csv or json.")]
 
 

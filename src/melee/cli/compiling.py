@@ -11,7 +11,10 @@ from melee.cli.base import app, out, say
 @app.command("compile")
 def compile_explorers(
     explorers: Annotated[
-        list[str] | None, typer.Argument(help="SPECs such as linucb:alpha=0.1; melee by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="EXPLORERS", help="SPECs such as linucb:alpha=0.1; melee by default."
+        ),
     ] = None,
 ) -> None:
     """Compile what agents need, and keep it: for a container image, or a machine without waiting.

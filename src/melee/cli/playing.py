@@ -41,7 +41,7 @@ def simulate(
     ] = None,
     format: Annotated[str, typer.Option(help="table or json.")] = "table",  # noqa: A002
 ) -> None:
-    """Play one dataset and print the progressive validation return."""
+    """Play one dataset and print the mean reward of its rounds."""
     check_format(format, "table", "json")
     from melee import figures
     from melee.benchmark.ways import labels, split
