@@ -118,7 +118,7 @@ def _derive(agent: Agent, event: Event, journal: Journal) -> str | None:
     labels: tuple[Label, ...]
     if offered is not None and isinstance(knowledge, Catalogue):
         labels = offered.labels
-        pmf, action = knowledge.choose(decided.context, offered, draw)
+        pmf, action, _ = knowledge.choose(decided.context, offered, draw)
     else:
         labels, pmf, action, _ = knowledge.decide(decided.context, draw, chosen)
     fold_decision(agent, event, decided, offer)

@@ -142,7 +142,8 @@ def _learn_decision(agent: "Agent", subject: str | Decision, reward: Any) -> boo
         if agent._keeper is not None:
             agent._keeper.rewarded({id: number})
         if isinstance(agent._knowledge, Catalogue):
-            learned = agent._knowledge.learn([Lesson(*lesson, waiting.features)]) == 1
+            agent._knowledge.learn_lesson(Lesson(*lesson, waiting.features), waiting.encoded)
+            learned = True
         else:
             learned = agent._knowledge.learn_one(*lesson, waiting.encoded)
         agent._pending.finish(id, number)

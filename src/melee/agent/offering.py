@@ -34,7 +34,8 @@ def choose_among(
     """The same for who holds the agent already, and has checked what is given."""
     known.ready_for(context, offered)
     time = now()
-    give_up(agent, time)
+    if agent.timeout is not None:
+        give_up(agent, time)
     return _choose(agent, known, context, offered, id, time)
 
 
@@ -76,9 +77,10 @@ def _choose(
     time: float,
 ) -> Decision:
     name = namer(agent).name(id, context, offered.content, agent._pending)
-    pmf, action = known.choose(context, offered, zlib.crc32(name.encode()))
-    decision = decided(agent, context, name, offered.labels, pmf, action, time, None, offered)
-    keep_room(agent, time)
+    pmf, action, encoded = known.choose(context, offered, zlib.crc32(name.encode()))
+    decision = decided(agent, context, name, offered.labels, pmf, action, time, encoded, offered)
+    if len(agent._pending.waiting) > agent.max_pending:
+        keep_room(agent, time)
     return decision
 
 
