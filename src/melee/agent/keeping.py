@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from melee.agent import storing
+from melee.agent.catalogue import Offered
 from melee.agent.decision import Decision
 from melee.agent.explanation import Explanation
 from melee.agent.folding import CHANGEABLE, change_settings, fold, fold_decision
@@ -65,6 +66,7 @@ class Keeper:
         self._last = Ticket(seq=position.seq)
         self._unit: list[events.Draft] = []
         self._offer: tuple[Labels, events.Offer] | None = None
+        self._base: tuple[Offered, events.Offer] | None = None  # candidates that are there in full
         self._is_behind = False  # whether a call was interrupted while it changed the agent
         self._n_failures = journal.n_failures  # those that the agent has recovered from
         self._since = 0  # events since the last snapshot
@@ -137,19 +139,31 @@ class Keeper:
         self.agent._knowledge, self.agent._pending = agent._knowledge, agent._pending
         self.agent._ids = agent._ids
         self._last = Ticket(seq=position.seq)
-        self._offer, self._is_behind, self._n_failures = None, False, failures
+        self._offer, self._base = None, None
+        self._is_behind, self._n_failures = False, failures
 
     # -- what is noted ----------------------------------------------------------------------
 
-    def decided(self, id: str, one: Waiting, labels: Labels, pmf: list[float], action: int) -> None:
+    def decided(
+        self,
+        id: str,
+        one: Waiting,
+        labels: Labels,
+        pmf: list[float],
+        action: int,
+        offered: Offered | None = None,
+    ) -> None:
         """A decision was made, by the model as it is."""
-        knowledge = self.agent._knowledge
-        some = labels is not knowledge.labels
-        offer = self._offer_of(labels, some=some)
+        knowledge, change = self.agent._knowledge, None
+        if offered is not None:
+            some = False
+            offer, change = self._offer_among(offered)
+        else:
+            some = labels is not knowledge.labels
+            offer = self._offer_of(labels, some=some)
         left = tuple(float(array[0]) for array in knowledge.model.latest)
-        decided = events.Decided(
-            one.context, offer.name, pmf, action, one.version, self.agent._policy, some, left
-        )
+        about = (pmf, action, one.version, self.agent._policy, some, left, change)
+        decided = events.Decided(one.context, offer.name, *about)
         self._unit.append(events.decision(id, one.time, decided, offer))
         self.agent._ids.count += 1
 
@@ -168,7 +182,7 @@ class Keeper:
         """Full records are learned."""
         now = time.time()
         rounds = zip(ids, lessons, times, strict=True)
-        self._unit += [events.record(id, now, *one[:4], n) for id, one, n in rounds]
+        self._unit += [events.record(id, now, *one[:4], n, one.features) for id, one, n in rounds]
 
     def changed(self, what: str, labels: Sequence[Label]) -> None:
         """Actions were `added` or `removed`."""
@@ -182,6 +196,18 @@ class Keeper:
         if self._offer is None or self._offer[0] is not labels:
             self._offer = labels, events.offer_of(labels)
         return self._offer[1]
+
+    def _offer_among(self, offered: Offered) -> tuple[events.Offer, events.Change | None]:
+        """Candidates as what is there in full, and what they differ by from that."""
+        if self._base is not None:
+            known, offer = self._base
+            if known is offered:
+                return offer, None
+            change = events.changed_from(offer, offered.labels, offered.features)
+            if change is not None:
+                return offer, change if any(change) else None
+        self._base = offered, events.offer_among(offered.labels, offered.features)
+        return self._base[1], None
 
     def check_new(self, id: str) -> None:
         """Refuse the id of any decision in the journal, however long ago."""
@@ -319,7 +345,8 @@ def _created(journal: Journal, log: Any) -> "Agent":
         )
     try:
         given = dict(first.content["parameters"])
-        given["actions"] = [label_from_json(label) for label in given["actions"]]
+        if given["actions"] is not None:
+            given["actions"] = [label_from_json(label) for label in given["actions"]]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MeleeWarning)
             return Agent(**given, log=log)
@@ -378,6 +405,11 @@ def _about(agent: "Agent") -> dict[str, str]:
 def _changed(journal: Journal, mine: dict[str, Any], found: "Agent") -> dict[str, Any]:
     """The parameters that are to change; refuses those that cannot."""
     theirs = found._parameters()
+    if theirs["actions"] is None and mine["actions"] is not None:
+        raise InputError(
+            f"the actions are {shown(mine['actions'])}, and those of the agent in {journal.where} "
+            "come with each question; leave actions out, or give another place for a new agent"
+        )
     now = [label_to_json(label) for label in found.actions_]
     if mine["actions"] not in (theirs["actions"], now):
         raise InputError(
@@ -398,9 +430,16 @@ def _changed(journal: Journal, mine: dict[str, Any], found: "Agent") -> dict[str
     return changed
 
 
-def decision_of(event: Event, journal: Journal) -> tuple[Decision, events.Decided]:
+def offered_in(event: Event, journal: Journal) -> events.Offer:
+    """What a past decision could choose from."""
+    return events.chosen_from(event, journal.offer(event.content["offer"]))
+
+
+def decision_of(
+    event: Event, journal: Journal, offer: events.Offer | None = None
+) -> tuple[Decision, events.Decided]:
     """A past decision as `Agent.act` answered it, and as its event has it."""
-    offer = journal.offer(event.content["offer"])
+    offer = offered_in(event, journal) if offer is None else offer
     decided = events.read_decision(event, len(offer.labels))
     decision = Decision(
         str(event.id),
@@ -420,6 +459,9 @@ def explain_past(journal: Journal, id: str) -> Explanation | None:
     if event is None:
         return None
     agent, _ = recover(journal, until=event.seq - 1)
-    decision, decided = decision_of(event, journal)
-    fold_decision(agent, event, decided, decision.actions)
-    return agent.explain(decision)
+    offer = offered_in(event, journal)
+    decision, decided = decision_of(event, journal, offer)
+    fold_decision(agent, event, decided, offer)
+    if offer.features is None:
+        return agent.explain(decision)
+    return agent.explain(decision, actions=dict(zip(offer.labels, offer.features, strict=True)))

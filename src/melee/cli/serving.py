@@ -17,6 +17,10 @@ def serve(
         str | None,
         typer.Option(help="Labels of the actions of the agent called 'agent', with commas."),
     ] = None,
+    candidates: Annotated[
+        bool,
+        typer.Option("--candidates", help="Actions of 'agent' come with each question instead."),
+    ] = False,
     data: Annotated[
         str, typer.Option(help="Where the journal is: a directory, or postgresql://...")
     ] = "melee-data",
@@ -54,6 +58,7 @@ def serve(
     """Serve agents over HTTP, with a journal: nothing acknowledged is lost."""
     check_format(log_format, "text", "json")
     _log_to_stderr(log_level, log_format)
+    from melee.errors import InputError
     from melee.journal import Journal
     from melee.serve.app import App
     from melee.serve.keys import Keys, read_keys
@@ -67,8 +72,13 @@ def serve(
     known = Keys(levels)
     check_host(host, known)
     parameters = {} if agents is None else _read_agents(agents)
-    if actions is not None:
-        labels: list[Any] = [one.strip() for one in actions.split(",")]
+    if actions is not None and candidates:
+        raise InputError(
+            "--actions and --candidates are given; expected either labels that stay, or "
+            "candidates that come with each question"
+        )
+    if actions is not None or candidates:
+        labels = None if actions is None else [one.strip() for one in actions.split(",")]
         parameters["agent"] = {
             "actions": labels,
             "explorer": explorer,
@@ -85,7 +95,10 @@ def serve(
         service.journal.close()
         raise
     if not service.agents:
-        say("melee: there is no agent yet; give --actions, or PUT one to /v1/agents/NAME")
+        say(
+            "melee: there is no agent yet; give --actions, or --candidates, or PUT one to "
+            "/v1/agents/NAME"
+        )
     where = f"[{host}]" if ":" in host else host
     names = ", ".join(service.agents) or "no agent yet"
     say(f"melee serves {names} at http://{where}:{listening.getsockname()[1]}, data in {data}")
@@ -111,8 +124,8 @@ def _read_agents(path: Path) -> dict[str, dict[str, Any]]:
         raise InputError(f"{path}: expected an object of agents by name")
     agents = {}
     for name, given in found.items():
-        body = bodies.check_names(given, PARAMETERS, ("actions",))
-        agents[name] = {**body, "actions": bodies.labels(body, "actions", MANY) or []}
+        body = bodies.check_names(given, PARAMETERS)
+        agents[name] = {**body, "actions": bodies.labels(body, "actions", MANY)}
     return agents
 
 
