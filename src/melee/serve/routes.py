@@ -295,3 +295,5 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/openapi.json", "open", "This document.", document, "Document"),
     Route("GET", "/", "open", "The page for people.", page, "html"),
 )
+ALONE = (health, document, page)
+"""Handlers that need no service: any process can answer."""

@@ -59,6 +59,7 @@ class Service:
         self.max_agents = max_agents
         self.agents: dict[str, Served] = {}
         self.requests = Requests()
+        self.n_workers = 1
         self.started = time.time()
         self.is_ready = False
         self._syncing: Syncing | None = None
@@ -471,6 +472,7 @@ class Service:
             ("melee_journal_events", "gauge", "The last event's number.", self.journal.head.seq),
             ("melee_journal_syncs_total", "counter", "Syncs.", self.journal.n_syncs),
             ("melee_journal_failures_total", "counter", "Failures.", self.journal.n_failures),
+            ("melee_workers", "gauge", "Processes that take requests.", self.n_workers),
             ("melee_start_time_seconds", "gauge", "When it was started.", self.started),
         ):
             lines.extend(family(name, kind, about, [({}, value)]))
