@@ -51,13 +51,15 @@ class Keeper:
 
     Attributes
     ----------
+    began
+        That position.
     waits
         Whether a call returns only when it is on disk. A server that has many callers in one
         thread says no, and waits for `latest` itself before it answers.
     """
 
     def __init__(self, agent: "Agent", journal: Journal, position: Head) -> None:
-        self.agent, self.journal = agent, journal
+        self.agent, self.journal, self.began = agent, journal, position
         self.waits = True
         self.ids = Ids(agent.seed)
         self.ids.prefix = unique_prefix()

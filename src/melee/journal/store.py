@@ -130,6 +130,14 @@ class Store(ABC):
             self.execute(f"UPDATE journal SET start = {m}, start_checksum = {m}", place)
         return last - start.seq
 
+    def begin_turn(self) -> Head:
+        """Have nobody else write; where the chain ends. What is appended next ends the turn."""
+        raise NotImplementedError  # where only one may write, there are no turns
+
+    def end_turn(self) -> None:
+        """Let others write, where nothing was appended."""
+        raise NotImplementedError
+
     # -- reading ----------------------------------------------------------------------------------
 
     def head(self) -> Head:
@@ -193,6 +201,10 @@ class Store(ABC):
                 [id, agent, DECISION, RECORD],
             )
         return bool(found)
+
+    def taken(self, ids: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Those of some agents and ids that decisions or records have."""
+        return {one for one in ids if self.is_taken(*one)}
 
     def checksum_at(self, seq: int) -> bytes | None:
         """The checksum of an event, or of the start; None where there is none."""
