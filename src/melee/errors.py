@@ -7,6 +7,8 @@ was wrong with the input.
 
 import errno
 import os
+import sys
+import warnings
 from typing import Any
 
 
@@ -34,6 +36,18 @@ class UnknownNameError(InputError, KeyError):
     """A name is not in a registry; the sentence lists what exists."""
 
     __str__ = Exception.__str__  # KeyError would print the repr, quotes included
+
+
+def warn_caller(sentence: str) -> None:
+    """Warn of something, as of the line outside of this package that led to it."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _is_ours(frame.f_globals):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, MeleeWarning, stacklevel=level)
+
+
+def _is_ours(names: dict[str, Any]) -> bool:
+    return str(names.get("__name__")).partition(".")[0] == "melee"
 
 
 def shown(value: Any) -> str:

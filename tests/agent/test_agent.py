@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import melee
 from melee import Agent, InputError
-from melee.agent import knowledge
+from melee.agent import knowledge, overdue
 from melee.errors import MeleeWarning
 from melee.history import History, Round
 from tests.news import SPECS, News, live
@@ -312,9 +312,27 @@ def test_a_torn_line_does_not_swallow_the_next_round(tmp_path):
     assert len(history.problems) == 1
 
 
-def test_one_decision_of_a_clock_that_was_set_holds_up_nobody(monkeypatch):
-    from melee.agent import agent as module
+@pytest.mark.parametrize(
+    "do",
+    [
+        pytest.param(lambda: Agent(["a", "b"], floor=0), id="made"),
+        pytest.param(lambda: fill(Agent(["a", "b"], max_pending=1), None), id="own actions"),
+        pytest.param(lambda: fill(Agent(max_pending=1), {"a": {}, "b": {}}), id="candidates"),
+        pytest.param(lambda: fill(Agent(["a", "b"], max_pending=1), ["a"]), id="open actions"),
+    ],
+)
+def test_a_warning_names_the_line_that_called_for_it(do):
+    with pytest.warns(MeleeWarning) as caught:
+        do()
+    assert [warning.filename for warning in caught] == [__file__]
 
+
+def fill(made, actions):
+    for _ in range(2):
+        made.act({"x": 1.0}, actions=actions)
+
+
+def test_one_decision_of_a_clock_that_was_set_holds_up_nobody(monkeypatch):
     class Clock:
         now = 1e9
 
@@ -322,7 +340,7 @@ def test_one_decision_of_a_clock_that_was_set_holds_up_nobody(monkeypatch):
             return self.now
 
     clock = Clock()
-    monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(overdue, "time", clock)
     made = agent(timeout=10.0)
     clock.now = 2e9
     made.act([1.0])

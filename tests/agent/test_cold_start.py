@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import melee
-from melee.agent import agent as agent_module
+from melee.agent import overdue
 from melee.bandit import Bandit
 from melee.compiled import programs
 from melee.explorers import EXPLORERS
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(agent_module, "time", clock)
+    monkeypatch.setattr(overdue, "time", clock)
     return clock
 
 

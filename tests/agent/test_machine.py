@@ -45,7 +45,7 @@ class Life(RuleBasedStateMachine):
     def begin(self, seed):
         self.clock = Clock()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr("melee.agent.agent.time", self.clock)
+        self.patch.setattr("melee.agent.overdue.time", self.clock)
         self.agent = self.made(
             actions=ACTIONS[:3],
             explorer=self.spec,

@@ -45,7 +45,7 @@ LAST = 345
 def clock(monkeypatch):
     """The time that agents see, so that even their fingerprints can be compared."""
     clock = Clock()
-    monkeypatch.setattr("melee.agent.agent.time", clock)
+    monkeypatch.setattr("melee.agent.overdue.time", clock)
     return clock
 
 

@@ -23,6 +23,6 @@ def place():
 def clock(monkeypatch):
     """The time that agents and their journals see."""
     clock = Clock()
-    monkeypatch.setattr("melee.agent.agent.time", clock)
+    monkeypatch.setattr("melee.agent.overdue.time", clock)
     monkeypatch.setattr("melee.agent.keeping.time", clock)
     return clock

@@ -95,7 +95,7 @@ class Life:
         journal._commits._write = noted
         clock, self.agent = Clock(), None
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("melee.agent.agent.time", clock)
+            patch.setattr("melee.agent.overdue.time", clock)
             agent = Agent(ACTIONS, "epsilon-greedy", seed=seed, journal=journal)
             self.agent, self.states[1] = agent, agent.fingerprint
             live(agent, 0, 60, seed=seed, clock=clock)

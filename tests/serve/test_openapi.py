@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from melee.agent import parameters
 from melee.serve.openapi import SCHEMAS, describe
 from melee.serve.routes import PARAMETERS, ROUTES
 
@@ -100,9 +101,7 @@ def test_every_schema_that_is_named_exists_and_none_is_left_over():
 
 def test_the_parameters_of_agents_are_those_of_python():
     assert set(SCHEMAS["Parameters"]["properties"]) == set(PARAMETERS)
-    from melee.agent.agent import _PARAMETERS
-
-    assert set(_PARAMETERS) - set(PARAMETERS) == {"log", "journal"}
+    assert set(parameters.PARAMETERS) - set(PARAMETERS) == {"log", "journal"}
 
 
 def test_the_checker_sees_what_is_wrong():

@@ -11,20 +11,22 @@ afterwards, by interpreted kernels, while the agent goes on.
 """
 
 from heapq import nlargest
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from melee import growth
-from melee.agent.catalogue import Catalogue, Offered, offer
+from melee.agent.arguments import read_labels
+from melee.agent.catalogue import Catalogue, Offered
 from melee.agent.decision import Decision
 from melee.agent.explanation import Explained, Explanation, Influence
-from melee.agent.ids import check_text
+from melee.agent.keeping import explain_past
 from melee.agent.knowledge import Knowledge, Labels
-from melee.agent.pending import Pending, check_same
+from melee.agent.offering import read_offer
+from melee.agent.questions import Question, recall, recall_offered
 from melee.arrays import Floats, Ints
 from melee.compiled import is_implemented
-from melee.contexts import Context, Value
+from melee.contexts import Context, Value, read_context
 from melee.errors import InputError, shown
 from melee.explorers import Explorer
 from melee.explorers.candidates import Pairs, lay_out
@@ -37,24 +39,15 @@ from melee.learners.offers import Candidates
 from melee.scaling import Scaling
 from melee.states import copy_state
 
+if TYPE_CHECKING:
+    from melee.agent.agent import Agent
+
 N_FEATURES = 5
 """Names of a context that are listed for an action."""
 MOST_TRIED = 200
 """Names that are left out, one at a time: of more, those that are furthest from the usual."""
 ROUNDING = 1e-12
 """A smaller effect, in units of the rewards' range, is none."""
-
-
-class Question(NamedTuple):
-    """What is to be explained: a context, or a decision that waits for its reward."""
-
-    context: Context
-    labels: Labels | None  # the open actions, None for all
-    pmf: tuple[float, ...] | None = None  # of the decision, where it is known
-    id: str | None = None
-    action: Label = None
-    probability: float = 0.0
-    since: int = 0
 
 
 class Noted(NamedTuple):
@@ -90,42 +83,47 @@ class Rows(NamedTuple):
     scaling: Scaling
 
 
-def recall(
-    subject: str | Decision, labels: Labels | None, pending: Pending, version: int
-) -> Question:
-    """The question about a decision; refuses one that does not wait."""
+def explain(agent: "Agent", subject: Any, actions: Any) -> Explanation:
+    """Why a decision was made, or would be in a context."""
+    context = None if isinstance(subject, str | Decision) else read_context(subject)
+    if isinstance(agent._knowledge, Catalogue):
+        return _explain_offered(agent, agent._knowledge, subject, context, actions)
+    labels = None if actions is None else tuple(read_labels(actions, 1))
+    if context is None and labels is None and (past := _explain_past(agent, subject)):
+        return past
+    with agent._lock:
+        if context is None:
+            asked = recall(subject, labels, agent._pending, agent._knowledge.version)
+        else:
+            asked = Question(context, labels)
+        noted = _note(asked, agent._knowledge)
+    return _answer(noted, agent._policy)
+
+
+def _explain_past(agent: "Agent", subject: str | Decision) -> Explanation | None:
+    """Why a decision that waits no longer was made, if there is a journal that knows."""
     id = subject.id if isinstance(subject, Decision) else subject
-    check_text(id)
-    waiting = pending.waiting.get(id)
-    if waiting is None:
-        known = id in pending.done
-        what = "does not wait for its reward any more" if known else "is not known"
-        raise InputError(
-            f"decision {shown(id)} {what}, and its context is not kept: pass the context, "
-            "explain(context), for what the agent would do now"
-        )
-    if isinstance(subject, Decision):
-        check_same(subject, waiting)
-        opened: Labels | None = subject.actions
-        pmf: tuple[float, ...] | None = subject.probabilities
-    else:
-        opened = waiting.actions
-        pmf = None if waiting.probabilities is None else tuple(waiting.probabilities.tolist())
-    if labels is not None and opened is not None:
-        raise InputError(
-            f"decision {shown(id)} knows the actions that were open; leave actions out, or pass "
-            "its context"
-        )
-    if labels is not None and waiting.action not in labels:
-        raise InputError(
-            f"decision {shown(id)} chose {shown(waiting.action)}, which is not among the actions; "
-            "expected those that were open then"
-        )
-    about = (id, waiting.action, waiting.probability, version - waiting.version)
-    return Question(waiting.context, labels if opened is None else opened, pmf, *about)
+    if agent._keeper is None or id in agent._pending.waiting:
+        return None
+    return explain_past(agent._keeper.journal, id)
 
 
-def note(question: Question, knowledge: Knowledge) -> Noted:
+def _explain_offered(
+    agent: "Agent", known: Catalogue, subject: Any, context: Context | None, actions: Any
+) -> Explanation:
+    """The same among candidates."""
+    with agent._lock:
+        if context is None:
+            given = None if actions is None else read_offer(agent, known, actions)
+            asked, offered = recall_offered(subject, given, agent._pending, known.version)
+        else:
+            offered = read_offer(agent, known, actions)
+            asked = Question(context, offered.labels)
+        noted, rows = _note_offered(asked, known, offered)
+    return _answer_offered(noted, rows, agent._policy)
+
+
+def _note(question: Question, knowledge: Knowledge) -> Noted:
     """Everything that the answer needs, in a moment; changes nothing."""
     model, labels = knowledge.model, question.labels
     if labels is not None and question.pmf is None:
@@ -213,34 +211,7 @@ def _inside(state: Any, rows: list[Floats]) -> tuple[Any, list[Floats]]:
     return own, inputs
 
 
-def recall_offered(
-    subject: str | Decision, given: Offered | None, pending: Pending, version: int
-) -> tuple[Question, Offered]:
-    """The question about a decision among candidates, and these."""
-    id = subject.id if isinstance(subject, Decision) else subject
-    waiting = pending.waiting.get(id) if isinstance(id, str) else None
-    if waiting is not None and waiting.others is not None and waiting.actions is not None:
-        if given is not None:
-            raise InputError(
-                f"decision {shown(id)} knows the candidates that were offered; leave actions out"
-            )
-        given = offer(waiting.actions, waiting.others)
-    asked = recall(subject, None, pending, version)
-    if given is None:
-        raise InputError(
-            f"decision {shown(id)}: without a log only the features of what was chosen are kept; "
-            "pass the candidates that were offered: explain(decision, actions={...})"
-        )
-    if asked.action not in given.labels:
-        raise InputError(
-            f"decision {shown(id)} chose {shown(asked.action)}, which is not among the candidates; "
-            "expected those that were offered then"
-        )
-    pmf = asked.pmf if asked.labels == given.labels else None
-    return asked._replace(labels=given.labels, pmf=pmf), given
-
-
-def note_offered(question: Question, known: Catalogue, offered: Offered) -> tuple[Noted, Rows]:
+def _note_offered(question: Question, known: Catalogue, offered: Offered) -> tuple[Noted, Rows]:
     """Everything that the answer about candidates needs, in a moment."""
     context, model = question.context, known.model
     pmf = question.pmf or tuple(known.probabilities(context, offered))
@@ -290,7 +261,7 @@ def note_offered(question: Question, known: Catalogue, offered: Offered) -> tupl
     return noted, rows
 
 
-def answer_offered(noted: Noted, rows: Rows, policy: str) -> Explanation:
+def _answer_offered(noted: Noted, rows: Rows, policy: str) -> Explanation:
     """What there is to say of every candidate."""
     paired, inputs = noted.state, []
     n, n_columns = len(rows.records), len(rows.sides)
@@ -301,10 +272,10 @@ def answer_offered(noted: Noted, rows: Rows, policy: str) -> Explanation:
         for a in range(n):
             lay_out(paired, pairs, a)
         inputs.append(laid)
-    return answer(noted._replace(state=paired.inner, inputs=inputs), policy)
+    return _answer(noted._replace(state=paired.inner, inputs=inputs), policy)
 
 
-def answer(noted: Noted, policy: str) -> Explanation:
+def _answer(noted: Noted, policy: str) -> Explanation:
     """What there is to say of every action."""
     question, said = noted.question, _said(noted)
     nothing = (None, None, None, ())

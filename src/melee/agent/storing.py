@@ -9,13 +9,20 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from melee.agent import pending
-from melee.agent.file import Arrays, pack
+from melee.agent import parameters, pending
+from melee.agent.catalogue import Catalogue
+from melee.agent.file import Arrays, pack, under, unpack
+from melee.agent.ids import Ids
+from melee.agent.knowledge import Knowledge
 from melee.atomic import write_atomically
-from melee.errors import DataError, InputError, MeleeError, MeleeWarning
+from melee.checks import read_text
+from melee.errors import DataError, InputError, MeleeError, MeleeWarning, shown, warn_caller
 from melee.limits import AGENT_BYTES
+
+if TYPE_CHECKING:
+    from melee.agent.agent import Agent
 
 
 class Noted(NamedTuple):
@@ -27,6 +34,19 @@ class Noted(NamedTuple):
     ids: dict[str, Any]
     knowledge: tuple[dict[str, Any], Arrays]
     pending: pending.Noted
+
+
+def noted(agent: "Agent") -> Noted:
+    """Everything that is to be saved, noted in a moment."""
+    with agent._lock:
+        return Noted(
+            parameters.to_json(agent),
+            agent.log is not None,
+            agent._chosen.identity,
+            agent._ids.to_json(),
+            agent._knowledge.to_parts(),
+            agent._pending.noted(),
+        )
 
 
 def to_bytes(noted: Noted) -> bytes:
@@ -43,13 +63,6 @@ def to_bytes(noted: Noted) -> bytes:
     }
     arrays = arrays | {f"pending.{name}": array for name, array in more.items()}
     return pack(about, arrays, waiting=waiting, done=done)
-
-
-def plain(value: Any) -> Any:
-    """A number of any type as JSON has it."""
-    if value is None or type(value) in (int, float, str, list):
-        return value
-    return int(value) if hasattr(value, "__index__") else float(value)
 
 
 def write(path: str | os.PathLike[str], content: bytes) -> None:
@@ -73,8 +86,45 @@ def read(path: str | os.PathLike[str]) -> bytes:
         raise DataError(f"{path!s:.200}: cannot be read ({reason}); check the path") from None
 
 
+def restore(agent: "Agent", content: bytes, where: str, log: Any) -> None:
+    """Have a bare agent be the one that was written; `where` names the file in sentences."""
+    about, arrays = unpack(content, where)
+    with _refusing(where):
+        _restore(agent, about, arrays, log)
+    _tell(where, about, agent._chosen.identity, log)
+
+
+def _restore(agent: "Agent", about: Any, arrays: Arrays, log: Any) -> None:
+    parameters.from_json(agent, about["parameters"])
+    agent.log = log
+    agent.journal = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MeleeWarning)  # they were given before
+        agent._read_parameters()
+    agent.reward_range = agent._range
+    agent._ids = Ids.from_json(about["ids"], agent.seed)
+    own = (agent._inside, agent._floor, agent.seed, agent.half_life, agent._range)
+    if agent.actions is None:
+        agent._knowledge = Catalogue.restored(about["knowledge"], arrays, *own)
+    else:
+        agent._knowledge = Knowledge.from_parts(about["knowledge"], arrays, *own)
+    agent._pending = pending.Pending.from_parts(
+        about["pending"],
+        under("pending", arrays),
+        about["waiting"],
+        about["done"],
+        agent.max_pending,
+        agent._knowledge.features.width,
+    )
+    read_text(about["identity"])
+    if type(about["logged"]) is not bool:
+        raise DataError("it does not say whether it was logged")
+    if arrays:
+        raise DataError(f"an array {shown(next(iter(arrays)))}, which no agent has")
+
+
 @contextmanager
-def refusing(where: str) -> Iterator[None]:
+def _refusing(where: str) -> Iterator[None]:
     """Whatever goes wrong while an agent is made of a file's content is the file's fault."""
     try:
         yield
@@ -86,21 +136,17 @@ def refusing(where: str) -> Iterator[None]:
         raise _unfit(where, error) from None
 
 
-def tell(where: str, about: dict[str, Any], identity: str, log: Any) -> None:
+def _tell(where: str, about: dict[str, Any], identity: str, log: Any) -> None:
     """Warn of what is not as it was when an agent was saved."""
     if identity != about["identity"]:
-        warnings.warn(
+        warn_caller(
             f"{where}: its explorer was of another version when it was saved. What it has learned "
             "goes on as it was; models that start later are of this version",
-            MeleeWarning,
-            stacklevel=4,
         )
     if about["logged"] and log is None:
-        warnings.warn(
+        warn_caller(
             f"{where}: the agent kept a log when it was saved. A file does not say where to write: "
             "pass log=... to go on with it",
-            MeleeWarning,
-            stacklevel=4,
         )
 
 

@@ -1,0 +1,48 @@
+"""Choosing several actions at once, best first, each among what is left."""
+
+from typing import TYPE_CHECKING, Any
+
+from melee.agent.arguments import read_labels
+from melee.agent.catalogue import Catalogue
+from melee.agent.deciding import namer
+from melee.agent.decision import Ranking
+from melee.agent.ids import check_new
+from melee.agent.offering import read_offer
+from melee.contexts import read_context
+from melee.errors import InputError, whole_number
+
+if TYPE_CHECKING:
+    from melee.agent.agent import Agent
+
+
+def rank(agent: "Agent", context: Any, actions: Any, id: str | None, top: int) -> Ranking:
+    """Choose so many; every place is a decision with a reward of its own."""
+    top = whole_number("top", top, 1)
+    with agent._lock:
+        known = agent._knowledge
+        if isinstance(known, Catalogue):
+            offered = read_offer(agent, known, actions)
+            left = dict(zip(offered.labels, offered.features, strict=True))
+        else:
+            left = dict.fromkeys(known.labels if actions is None else read_labels(actions, 1))
+            for label in left:
+                known.number(label)
+        if top > len(left):
+            raise InputError(
+                f"top is {top} and there are {len(left)} actions to choose from; expected at "
+                "most as many"
+            )
+        if top > agent.max_pending:
+            raise InputError(f"top is {top}, and only {agent.max_pending} decisions may wait")
+        read = read_context(context)
+        if id is None:
+            id = namer(agent).name(None, read, None, agent._pending)
+        names = [f"{id}/{place + 1}" for place in range(top)]
+        for name in names:
+            check_new(name, agent._pending)
+        places = []
+        for name in names:
+            given: Any = left if isinstance(known, Catalogue) else list(left)
+            places.append(agent.act(read, actions=given, id=name))
+            del left[places[-1].action]
+        return Ranking(id, tuple(places))
