@@ -350,15 +350,20 @@ def keep(agent: "Agent", journal: Journal) -> Keeper:
     return keeper
 
 
-def reopen(journal: Journal) -> "Agent":
-    """The agent of a journal, with the parameters that it has there; it goes on from now."""
+def reopen(journal: Journal, *, note: bool = True) -> "Agent":
+    """The agent of a journal, with the parameters that it has there; it goes on from now.
+
+    What is otherwise than before (melee's version, the explorer's code) is noted, unless it is not
+    to be.
+    """
     agent, position = recover(journal)
     known = journal.store.latest_change(journal.name)
     keeper = Keeper(agent, journal, position)
     keeper._since = position.seq - max((one.head.seq for one in journal.snapshots()), default=0)
     agent.journal = journal
     agent._hold(keeper)
-    _note_changes(keeper, {}, known)
+    if note:
+        _note_changes(keeper, {}, known)
     return agent
 
 

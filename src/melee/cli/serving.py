@@ -59,6 +59,7 @@ def serve(
     """Serve agents over HTTP, with a journal: nothing acknowledged is lost."""
     check_format(log_format, "text", "json")
     check_format(log_level, "debug", "info", "warning", "error")
+    from melee.journal.postgres import without_password
     from melee.serve.keys import Keys, read_keys
     from melee.serve.logs import log_to_stderr
     from melee.serve.server import check_host
@@ -89,7 +90,8 @@ def serve(
         if not names:
             say("melee: there is no agent yet; give --actions, or PUT one to /v1/agents/NAME")
         listed = ", ".join(names) or "no agent yet"
-        say(f"melee serves {listed} at http://{where}:{port}, data in {data}")
+        place = without_password(data)
+        say(f"melee serves {listed} at http://{where}:{port}, data in {place}")
 
     if workers == 1:
         _serve_alone(data, keep_days, parameters, known, (host, port), log_level, ready)
@@ -117,13 +119,12 @@ def _serve_alone(
     ready: Callable[[Sequence[str], int], None],
 ) -> None:
     """One process does everything."""
-    from melee.journal import Journal
     from melee.serve.app import App
     from melee.serve.server import listen, serve
-    from melee.serve.service import Service
+    from melee.serve.service import Service, open_journal
 
     listening = listen(*address)
-    service = Service(Journal(data, keep_days=keep_days))
+    service = Service(open_journal(data, keep_days))
     try:
         service.open(parameters)
     except BaseException:

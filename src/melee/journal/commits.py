@@ -63,6 +63,7 @@ class Commits:
         self._is_led = False
         self.error: BaseException | None = None
         self.n_syncs = self.n_failures = 0
+        self.written: Head | None = None  # the last that was written here
 
     def add(self, drafts: Sequence[tuple[str, Draft]]) -> Ticket:
         """Queue what belongs together; nothing is written yet."""
@@ -151,6 +152,7 @@ class Commits:
                 raise
             return
         self.n_syncs += 1
+        self.written = head
         seq = head.seq - len(drafts)
         with self._queueing:
             for one in tickets:

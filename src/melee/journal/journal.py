@@ -70,7 +70,7 @@ class Journal:
             raise InputError(f"keep_days is {shown(keep_days)}; expected a number of days")
         if keep_bytes is not None:
             whole_number("keep_bytes", keep_bytes, 0)
-        self.keep_days, self.keep_bytes = keep_days, keep_bytes
+        self.keep_days, self.keep_bytes, self.is_shared = keep_days, keep_bytes, shared
         self.store = open_store(address, writing=writing, shared=shared)
         self._commits = Commits(self.store.append)
 
@@ -80,6 +80,7 @@ class Journal:
         journal = cls.__new__(cls)
         journal.name, journal.store = check_agent(name), store
         journal.snapshot_every, journal.keep_days, journal.keep_bytes = EVERY, None, None
+        journal.is_shared = False
         journal._commits = Commits(store.append)
         return journal
 
@@ -138,6 +139,11 @@ class Journal:
         if not self._commits.end_turn():
             with suppress(DataError):  # nothing was to be written
                 self.store.end_turn()
+
+    @property
+    def written(self) -> Head | None:
+        """The last event that was written here, if any was."""
+        return self._commits.written
 
     def held(self) -> AbstractContextManager[None]:
         """A block in which nothing is written."""
@@ -302,8 +308,8 @@ def open_store(address: Any, *, writing: bool, shared: bool = False) -> Store:
         return Postgres(address, writing=writing, shared=shared)
     if shared:
         raise InputError(
-            f"the journal is {shown(address)}, which one process writes; to share it among several, "
-            "give the address of a PostgreSQL database"
+            f"the journal is {shown(address)}, which one process writes; to share it among "
+            "several, give the address of a PostgreSQL database"
         )
     is_path = isinstance(address, str | PathLike) and str(address) and "\0" not in str(address)
     if not is_path or (isinstance(address, str) and "://" in address):

@@ -24,9 +24,9 @@ from melee.journal.store import Store, translated
 
 PREFIXES = ("postgresql://", "postgres://")
 LEASE = 0x6D656C6565
-"""The number of the advisory lock of who writes; the next ones are the lease and that for opening."""
+"""The advisory lock of who writes; the numbers after it are the lease, and the lock of opening."""
 PATIENCE = 10
-"""Seconds that a turn may take, that another one waits for it, and that a connection may be dead."""
+"""Seconds that a turn may take, that others wait for it, and that a connection may be dead."""
 _ABANDONED: list[Any] = []
 
 
@@ -58,7 +58,7 @@ class Postgres(Store):
         self._reading = threading.Lock()
         self._held: list[Any] = []  # what is closed at the end, whoever forgets to close it
         self._finalizer = weakref.finalize(self, _close_all, self._held)
-        self.where = _without_password(address)
+        self.where = without_password(address)
         self.snapshots = Table(self)
         with self.guarded():
             if writing:
@@ -108,7 +108,8 @@ class Postgres(Store):
 
     def guarded(self) -> Any:
         """A block in which errors of PostgreSQL become ours."""
-        return translated(self.where, self._library.Error, OSError)
+        advice = "see whether the database can be reached"
+        return translated(self.where, self._library.Error, OSError, advice=advice)
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement on the connection that writes."""
@@ -124,8 +125,14 @@ class Postgres(Store):
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement that only reads."""
         with self._reading:
-            if self._reader is None or self._reader.closed:
-                self._reader = self._connect()
+            if self._reader is not None:
+                try:
+                    return _run(self._reader, statement, values)
+                except self._library.OperationalError:
+                    if not self._reader.closed:
+                        raise
+                self._held[:] = [one for one in self._held if one is not self._reader]
+            self._reader = self._connect()
             return _run(self._reader, statement, values)
 
     @contextmanager
@@ -174,7 +181,7 @@ class Postgres(Store):
         return head
 
     def _connect_again(self) -> None:
-        self._held.remove(self._writer)
+        self._held[:] = [one for one in self._held if one is not self._writer]
         self._has_lease = False
         self.forget_known()
         self._writer = self._connect()
@@ -302,12 +309,14 @@ def _run(connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[A
         return list(cursor.fetchall()) if cursor.description is not None else []
 
 
-def _without_password(address: str) -> str:
-    """An address as messages show it.
+def without_password(address: str) -> str:
+    """An address as messages show it; a directory is shown as it is.
 
-    >>> _without_password("postgresql://ann:secret@host/db")
+    >>> without_password("postgresql://ann:secret@host/db")
     'postgresql://ann@host/db'
     """
+    if not address.startswith(PREFIXES):
+        return address
     scheme, _, rest = address.partition("://")
     user, at, place = rest.rpartition("@")
     return f"{scheme}://{user.partition(':')[0]}{at}{place.partition('?')[0]}"

@@ -300,12 +300,14 @@ def _event(row: tuple[Any, ...]) -> Event:
 
 
 @contextmanager
-def translated(where: str, *errors: type[BaseException]) -> Iterator[None]:
+def translated(
+    where: str, *errors: type[BaseException], advice: str = "check the place and its disk"
+) -> Iterator[None]:
     """Errors of a database as ours."""
     try:
         yield
     except errors as error:
         said = " ".join(str(error).split()) or type(error).__name__
         full = "full" in said.lower() or "space" in said.lower()
-        advice = "make room on the disk" if full else "check the place and its disk"
-        raise DataError(f"{where}: the journal cannot be used ({said}); {advice}") from error
+        todo = "make room on the disk" if full else advice
+        raise DataError(f"{where}: the journal cannot be used ({said}); {todo}") from error

@@ -11,13 +11,12 @@ import socket
 import sys
 from typing import Any
 
-from melee.journal import Journal
 from melee.labels import label_from_json, label_to_json
 from melee.serve.answering import Router, answered, encoded, refused
 from melee.serve.frames import NOTE, Framed, read_question, reply
 from melee.serve.metrics import Requests
 from melee.serve.routes import ROUTES, Call
-from melee.serve.service import Service
+from melee.serve.service import Service, open_journal
 
 HELLO = reply(NOTE, 0, b"", b"")
 
@@ -104,7 +103,7 @@ def main(given: dict[str, Any]) -> None:
     from melee.serve.starting import tell
 
     parameters = {name: _with_labels(p, label_from_json) for name, p in given["agents"].items()}
-    service = Service(Journal(given["data"], keep_days=given["keep_days"]))
+    service = Service(open_journal(given["data"], given["keep_days"]))
     try:
         service.open(parameters)
     except BaseException:
