@@ -1,1 +1,1 @@
-"""Measurements of speed, kept apart from the package and from its tests."""
+"""What MELEE is measured by: speed, gains, the comparisons of the paper; none of it is a test."""

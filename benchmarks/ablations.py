@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="groups, by commas")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    groups = [one for one in given.only.split(",") if one] or [
+    groups = [name for name in given.only.split(",") if name] or [
         *TRAININGS,
         "features",
         "learner",
@@ -160,8 +160,10 @@ def main() -> None:
             file = given.out / f"{key}-{trained.sha256[:8]}-{Path(given.suite).name}.json"
             if not file.exists():
                 found = measure(policy, explorer, given.suite, apply)
-                file.write_text(json.dumps([one.tolist() for one in found]), encoding="utf-8")
-            return [np.array(one) for one in json.loads(file.read_text(encoding="utf-8"))]
+                file.write_text(
+                    json.dumps([weights.tolist() for weights in found]), encoding="utf-8"
+                )
+            return [np.array(weights) for weights in json.loads(file.read_text(encoding="utf-8"))]
 
         lines: list[str] = []
         rule = measured("rule", Policy.rule(), as_shipped)

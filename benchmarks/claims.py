@@ -77,7 +77,7 @@ def own_specs(policies: str, extra: str = "") -> list[str]:
     >>> own_specs("seed1,seed2", ":cold=true")
     ['melee:cold=true', 'melee:policy=seed1:cold=true', 'melee:policy=seed2:cold=true']
     """
-    others = [f":policy={one}" for one in policies.split(",") if one]
+    others = [f":policy={policy}" for policy in policies.split(",") if policy]
     return [MELEE + policy + extra for policy in ["", *others]]
 
 
@@ -87,8 +87,8 @@ def named(families: dict[str, list[str]], names: str) -> dict[str, list[str]]:
     >>> named({"linucb": ["linucb"], "uniform": ["uniform"]}, "uniform")
     {'uniform': ['uniform']}
     """
-    wanted = [one for one in names.split(",") if one] or list(families)
-    if missing := [one for one in wanted if one not in families]:
+    wanted = [name for name in names.split(",") if name] or list(families)
+    if missing := [name for name in wanted if name not in families]:
         expected = ", ".join(families)
         raise SystemExit(f"there is no family {missing[0]!r}; expected some of {expected}")
     return {family: families[family] for family in wanted}
@@ -118,7 +118,7 @@ def row_named(rows: Sequence[Row], name: str) -> Row:
     return next(row for row in rows if row.name == name)
 
 
-class Difference(NamedTuple):
+class Gap(NamedTuple):
     """A mean difference of the mean over policies, its 95 % interval, and that of each policy."""
 
     mean: float
@@ -137,7 +137,7 @@ class Difference(NamedTuple):
         return int(self.low > 0.0) - int(self.high < 0.0)
 
 
-def difference(mine: Row, other: Row, cluster: Ints) -> Difference:
+def difference(mine: Row, other: Row, cluster: Ints) -> Gap:
     """Scores of `mine` minus those of `other`, policy by policy where both have several.
 
     The interval takes datasets as drawn and policies as given: those of one cluster, a family of
@@ -146,10 +146,10 @@ def difference(mine: Row, other: Row, cluster: Ints) -> Difference:
     apart = mine.values - other.values
     mean = float(apart.mean())
     if len(np.unique(cluster)) < 2:
-        return Difference(mean, np.nan, np.nan, apart.mean(axis=1))
+        return Gap(mean, np.nan, np.nan, apart.mean(axis=1))
     _, error, freedom = clustered_mean(apart.mean(axis=0)[:, None], cluster)
     half = float(error[0]) * float(special.stdtrit(freedom, 0.975))
-    return Difference(mean, mean - half, mean + half, apart.mean(axis=1))
+    return Gap(mean, mean - half, mean + half, apart.mean(axis=1))
 
 
 def spread(values: npt.ArrayLike, form: str = ".4f") -> str:
@@ -171,8 +171,8 @@ def won(results: Results, mine: Row, other: Row, test: Test) -> str:
     found = []
     for i, spec in enumerate(mine.specs):
         pair = [spec, other.specs[i % len(other.specs)]]
-        (one,) = compare_pairs(part_of(results, results.complete_datasets(), pair), test=test)
-        found.append((one.wins, one.losses))
+        (outcome,) = compare_pairs(part_of(results, results.complete_datasets(), pair), test=test)
+        found.append((outcome.wins, outcome.losses))
     wins, losses = np.array(found).T
     if len(found) == 1:
         return f"{wins[0]}–{losses[0]}"

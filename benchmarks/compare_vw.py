@@ -23,7 +23,7 @@ from melee.arrays import Floats
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
 from melee.benchmark.specs import listed, read
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.benchmark.vw import families
 from melee.statistics import compare_pairs, mean_differences
 
@@ -41,7 +41,7 @@ FEW = (
 
 def chosen(settings: str) -> dict[str, list[str]]:
     """The SPECs to play, as results list them, by algorithm."""
-    every = {name: [listed(read(one)) for one in specs] for name, specs in families().items()}
+    every = {name: [listed(read(spec)) for spec in specs] for name, specs in families().items()}
     if settings == "grid":
         return every
     few = {
@@ -57,16 +57,19 @@ def play(suite: str, out: Path, specs: list[str], given: argparse.Namespace) -> 
     command += ["--explorers", ",".join([MELEE, *specs]), "--seeds", str(given.seeds)]
     command += ["--max-rounds", str(given.max_rounds), "--workers", str(given.workers)]
     subprocess.run([*command, "--out", str(out)], check=True)
-    return load_results(Store.read(out))
+    return load_results(CellStore.read(out))
 
 
 def scores(results: Results) -> tuple[Floats, str]:
     """Scores by dataset and explorer, over seeds: shares where all datasets know them."""
     cells = [
-        [[results.cell(one, name, seed) for seed in results.seeds] for name in results.explorers]
-        for one in results.complete_datasets()
+        [
+            [results.cell(dataset, name, seed) for seed in results.seeds]
+            for name in results.explorers
+        ]
+        for dataset in results.complete_datasets()
     ]
-    shares = np.array([[[one.share for one in row] for row in of] for of in cells], dtype=float)
+    shares = np.array([[[cell.share for cell in row] for row in of] for of in cells], dtype=float)
     if not np.isnan(shares).any():
         return shares.mean(axis=2), "share"
     return results.mean_rewards(), "mean reward"
@@ -87,7 +90,7 @@ def table(results: Results, algorithms: dict[str, list[str]]) -> list[str]:
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
         f"| **melee** | 1 | {mine.mean():.4f} | {mine.min():.3f} | | | | | |",
     ]
-    part = Results.of([one for one in results if one.explorer in (MELEE, *best.values())])
+    part = Results.of([cell for cell in results if cell.explorer in (MELEE, *best.values())])
     for name, spec in sorted(best.items(), key=lambda item: -float(of[item[1]].mean())):
         gap = mine - of[spec]
         cells = [f"{name}: `{spec}`", str(len(algorithms[name])), f"{of[spec].mean():.4f}"]
@@ -104,10 +107,10 @@ def interval(results: Results, spec: str, gap: Floats, word: str) -> str:
     if word == "share":
         half = 1.96 * float(gap.std(ddof=1)) / np.sqrt(len(gap))
         return f"{gap.mean() - half:+.4f} to {gap.mean() + half:+.4f}"
-    for one in mean_differences(results):
-        if {one.row, one.column} == {MELEE, spec}:
-            sign = 1 if one.row == MELEE else -1
-            low, high = sorted((sign * one.low, sign * one.high))
+    for difference in mean_differences(results):
+        if {difference.row, difference.column} == {MELEE, spec}:
+            sign = 1 if difference.row == MELEE else -1
+            low, high = sorted((sign * difference.low, sign * difference.high))
             return f"{low:+.4f} to {high:+.4f}"
     raise AssertionError(spec)
 
@@ -132,9 +135,10 @@ def text_of(results: Results, algorithms: dict[str, list[str]], max_rounds: int)
         "",
         *table(results, algorithms),
     ]
-    complete, failed = set(results.complete_datasets()), {one.dataset for one in results.failures()}
-    left = [one for one in results.datasets if one not in complete]
-    if live := [one for one in left if one in failed]:
+    complete = set(results.complete_datasets())
+    failed = {cell.dataset for cell in results.failures()}
+    left = [name for name in results.datasets if name not in complete]
+    if live := [name for name in left if name in failed]:
         lines += ["", f"Left out, as VowpalWabbit cannot play them here: {', '.join(live)}."]
     if len(live) < len(left):
         lines += ["", f"{len(left) - len(live)} datasets were not played to the end."]

@@ -68,12 +68,10 @@ def main() -> None:
             best = np.mean([table.max(axis=1).mean() for _, table in played])
             cells = []
             for half_life in HALF_LIVES:
-                runs = [
-                    earned(
-                        Agent(range(N_ACTIONS), spec, half_life=half_life, seed=seed), *one, seed
-                    )
-                    for seed, one in enumerate(played)
-                ]
+                runs = []
+                for seed, (contexts, table) in enumerate(played):
+                    agent = Agent(range(N_ACTIONS), spec, half_life=half_life, seed=seed)
+                    runs.append(earned(agent, contexts, table, seed))
                 error = np.std(runs, ddof=1) / math.sqrt(len(runs)) if len(runs) > 1 else 0.0
                 cells.append(f"{np.mean(runs):.3f} ± {error:.3f}")
             print(f"| `{spec}` | {world} | {best:.3f} | " + " | ".join(cells) + " |", flush=True)

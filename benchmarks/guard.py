@@ -75,8 +75,8 @@ def playable(suite: str) -> list[str]:
 
 
 def line(name: str, found: Sequence[list[Floats]]) -> str:
-    guarded = np.array([one[0] for one in found])
-    bare, greedy = (np.array([one[i][0] for one in found]) for i in (1, 2))
+    guarded = np.array([runs[0] for runs in found])
+    bare, greedy = (np.array([runs[i][0] for runs in found]) for i in (1, 2))
     mean = guarded.mean(axis=0)
     cells = [f"{mean[0]:.4f}", f"{bare.mean():.4f}", f"{greedy.mean():.4f}"]
     cells += [f"{share:.2%}" for share in mean[1:]]

@@ -92,7 +92,7 @@ def main() -> None:
     reach = ~np.isnan(found).any(axis=(1, 2))
     draw_rewards(found, int(reach.sum()) // given.seeds, given.out / "melee-rewards.svg")
     manifests = {}
-    for policy in ["melee", *(one for one in given.policies.split(",") if one)]:
+    for policy in ["melee", *(name for name in given.policies.split(",") if name)]:
         text = (artefact.locate(policy) / artefact.MANIFEST).read_text(encoding="utf-8")
         manifest = json.loads(text)
         manifests[f"seed {manifest['training']['seed']}"] = manifest

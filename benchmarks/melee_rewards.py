@@ -39,7 +39,7 @@ from melee.arrays import Floats, Ints
 from melee.atomic import write_atomically
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.statistics import LevelCheck, check_levels, together
 
 WAYS = {MELEE: "", "melee, cold": ":cold=true", "melee, no guard": ":guard=false"}
@@ -57,7 +57,7 @@ def grid(name: str, learners: tuple[str, ...] = ("",), **values: tuple[float, ..
     ['linucb:alpha=0.1', 'linucb:alpha=0.2']
     """
     settings = itertools.product(learners, *([f":{k}={v}" for v in vs] for k, vs in values.items()))
-    return ["".join([name, *one]) for one in settings]
+    return ["".join([name, *setting]) for setting in settings]
 
 
 BOTH = ("", ":learner=ridge")
@@ -140,7 +140,8 @@ def verdict(rows: list[Row], cluster: Ints) -> list[str]:
     own = row_named(rows, MELEE)
     others = {row.name: difference(own, row, cluster) for row in rows if not is_own(row)}
     behind, ahead, open_ = (
-        [name for name, one in others.items() if one.told == told] for told in (-1, 1, 0)
+        [name for name, difference in others.items() if difference.told == told]
+        for told in (-1, 1, 0)
     )
     known = [f"{name} by {-others[name].mean:.4f}" for name in behind]
     return [
@@ -164,8 +165,8 @@ def text_of(
     """All datasets; and, where they are not all of one kind, those apart from development."""
     datasets = results.complete_datasets()
     first, seed = results.explorers[0], results.seeds[0]
-    used = of_development({one: results.cell(one, first, seed).family for one in datasets})
-    apart = [one for one in datasets if one not in used]
+    used = of_development({name: results.cell(name, first, seed).family for name in datasets})
+    apart = [name for name in datasets if name not in used]
     n_policies = len(mine[MELEE])
     lines = [
         f"{len(datasets)} of {len(results.datasets)} datasets, seeds {results.seeds}, "
@@ -209,7 +210,7 @@ def main() -> None:
     command += ["--max-rounds", str(given.max_rounds), "--workers", str(given.workers)]
     command += ["--a-a" if given.a_a else "--no-a-a", "--out", str(given.out)]
     subprocess.run(command, check=True)
-    store = Store.read(given.out)
+    store = CellStore.read(given.out)
     results, check = load_results(store), None
     if given.a_a and given.seeds > 1:
         check = together(check_levels(results, load_results(store, replicate=1)).values())

@@ -48,12 +48,12 @@ def variants_table(found: dict[str, list[Floats]]) -> list[str]:
     ]
     gains = {name: gain(runs) for name, runs in found.items()}
     base = next(iter(gains.values()))
-    for name, one in gains.items():
-        by_seed = ", ".join(f"{mean:+.4f}" for mean in one.mean(axis=1))
-        change = (one - base).mean(axis=0)  # over seeds: what is left is a difference per task
+    for name, ahead in gains.items():
+        by_seed = ", ".join(f"{mean:+.4f}" for mean in ahead.mean(axis=1))
+        change = (ahead - base).mean(axis=0)  # over seeds: what is left is a difference per task
         error = change.std(ddof=1) / np.sqrt(len(change))
-        beside = "–" if one is base else f"{change.mean():+.4f} ± {error:.4f}"
-        lines.append(f"| {name} | {one.mean():+.4f} | {by_seed} | {beside} |")
+        beside = "–" if ahead is base else f"{change.mean():+.4f} ± {error:.4f}"
+        lines.append(f"| {name} | {ahead.mean():+.4f} | {by_seed} | {beside} |")
     return lines
 
 

@@ -40,7 +40,7 @@ from melee.arrays import Floats
 from melee.atomic import write_atomically
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.datasets.payments import Clicks, Graded, Numbers, Revenue
 from melee.datasets.production import Use
 from melee.datasets.uses import USES
@@ -122,7 +122,7 @@ def shares_of(results: Results) -> dict[str, Floats]:
 def hindsight(shares: Scores, mine: list[str]) -> Floats:
     """The best share on every use that any setting of any other explorer reaches."""
     own = set(map(as_listed, mine))
-    return np.asarray(np.max([one for spec, one in shares.items() if spec not in own], axis=0))
+    return np.asarray(np.max([share for spec, share in shares.items() if spec not in own], axis=0))
 
 
 def table(rows: list[Row], uses: list[str], best: Floats) -> list[str]:
@@ -148,8 +148,12 @@ def verdict(rows: list[Row], uses: list[str], missing: list[str], best: Floats) 
     """In words: where `melee` stands, and what falls short."""
     own = row_named(rows, MELEE)
     apart = {row.name: difference(own, row, np.arange(len(uses))) for row in rows if row is not own}
-    ahead = [f"{name} by {-one.mean:.3f}" for name, one in apart.items() if one.mean < 0.0]
-    sure = [name for name, one in apart.items() if one.told == 1]
+    ahead = [
+        f"{name} by {-difference.mean:.3f}"
+        for name, difference in apart.items()
+        if difference.mean < 0.0
+    ]
+    sure = [name for name, difference in apart.items() if difference.told == 1]
     mean, behind = own.on_each, best - own.on_each
     low = [f"{use} {mean[i]:.2f}" for i, use in enumerate(uses) if mean[i] < 0.6]
     far = [f"{use} {behind[i]:.2f}" for i, use in enumerate(uses) if behind[i] > 0.1]
@@ -313,7 +317,7 @@ def main() -> None:
     command += ["--max-rounds", str(given.max_rounds)]
     command += ["--workers", str(given.workers), "--out", str(given.out)]
     subprocess.run(command, check=True)
-    results = load_results(Store.read(given.out))
+    results = load_results(CellStore.read(given.out))
     page, first, rows = text_of(results, mine)
     write_atomically(given.out / "production_shares.md", page.encode())
     print(page)
@@ -322,7 +326,7 @@ def main() -> None:
         put("production", first, "../README.md")
         uses = results.complete_datasets()
         draw(rows, uses, DOCS / "figures" / "production-shares.svg")
-        kept = {spec: np.round(one, 4).tolist() for spec, one in shares_of(results).items()}
+        kept = {spec: np.round(share, 4).tolist() for spec, share in shares_of(results).items()}
         told = {"uses": uses, "shares": kept}
         write_atomically(RESULTS / "production_shares.json", json.dumps(told, indent=1).encode())
 

@@ -22,7 +22,7 @@ from benchmarks.pages import put
 from melee.arrays import Floats
 from melee.benchmark.results import Results
 from melee.benchmark.run import load_results
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.datasets.suites import load_suite
 from melee.explorers.melee_paper import policy_hash
 from melee.statistics import (
@@ -73,7 +73,7 @@ def run(*arguments: str) -> None:
 
 def only(results: Results, explorers: list[str], seeds: list[int]) -> Results:
     """The part of the results with these explorers and seeds."""
-    kept = [one for one in results if one.explorer in explorers and one.seed in seeds]
+    kept = [cell for cell in results if cell.explorer in explorers and cell.seed in seeds]
     return Results.of(kept, results.about)
 
 
@@ -91,7 +91,9 @@ def main_table(results: Results, ablated: str) -> list[str]:
     """melee-paper against each of the others."""
     first = only(results, results.explorers, results.seeds[:1])
     tests = [compare_pairs(first), compare_pairs(results), compare_pairs(results, test="seeds")]
-    differences = {(one.row, one.column): one for one in mean_differences(results)}
+    differences = {
+        (difference.row, difference.column): difference for difference in mean_differences(results)
+    }
     means = dict(zip(first.explorers, first.mean_rewards().T, strict=True))
     lines = [
         "| melee-paper against | higher–lower–equal, one run | won–lost, one run | net "
@@ -103,8 +105,8 @@ def main_table(results: Results, ablated: str) -> list[str]:
         sign = np.sign(means[FULL] - means[other])
         order = [f"{(sign > 0).sum()}–{(sign < 0).sum()}–{(sign == 0).sum()}"]
         cells = [cell for pairs in tests for cell in net(pairs, FULL, other)]
-        one = differences[FULL, other]
-        mean = f"{one.mean:+.4f} ({one.low:+.4f} to {one.high:+.4f})"
+        difference = differences[FULL, other]
+        mean = f"{difference.mean:+.4f} ({difference.low:+.4f} to {difference.high:+.4f})"
         name = "its ablation" if other == ablated else other
         lines.append("| " + " | ".join([name, *order, *cells, mean]) + " |")
     return lines
@@ -145,7 +147,9 @@ def training_table(results: Results, policies: list[str], ablated: str) -> list[
     first = only(results, results.explorers, results.seeds[:1])
     pairs = compare_pairs(first)
     means = dict(zip(results.explorers, results.mean_rewards().T, strict=True))
-    differences = {(one.row, one.column): one for one in mean_differences(results)}
+    differences = {
+        (difference.row, difference.column): difference for difference in mean_differences(results)
+    }
     lines = [
         "| training seed | mean reward | against ε-decreasing, won–lost, one run | net "
         "| mean difference (95 % interval) | against the ablation, won–lost, one run | net "
@@ -155,9 +159,11 @@ def training_table(results: Results, policies: list[str], ablated: str) -> list[
     for seed, name in enumerate(policies):
         cells = [f"{seed}", f"{means[name].mean():.4f}"]
         for other in (BASELINE, ablated):
-            one = differences[name, other]
+            difference = differences[name, other]
             cells += net(pairs, name, other)
-            cells.append(f"{one.mean:+.4f} ({one.low:+.4f} to {one.high:+.4f})")
+            cells.append(
+                f"{difference.mean:+.4f} ({difference.low:+.4f} to {difference.high:+.4f})"
+            )
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", *(spread(means, policies, other, ablated) for other in (BASELINE, ablated))]
     return lines
@@ -190,12 +196,12 @@ class Reproduction:
         """Of seed 0: all with a positive weight on the probability alone play the same."""
         self.train(self.out / "policies" / "ablated", "--features", "probabilities")
 
-    def bench(self, name: str, explorers: list[str], *options: str) -> Store:
+    def bench(self, name: str, explorers: list[str], *options: str) -> CellStore:
         """Play the suite, or what is left of it."""
         given = ["--suite", self.suite, "--seeds", str(self.n_seeds), "--workers", self.workers]
         run("bench", *given, *options, "--explorers", ",".join(explorers),
             "--out", str(self.out / name))  # fmt: skip
-        return Store.read(self.out / name)
+        return CellStore.read(self.out / name)
 
     def claims(self) -> list[str]:
         """The shipped policy against the paper's baselines."""

@@ -17,7 +17,7 @@ import numpy as np
 from melee import Agent
 
 
-class Watch:
+class WatchedLock:
     """A lock that notes how long one thread holds it."""
 
     def __init__(self, lock: Any) -> None:
@@ -67,7 +67,7 @@ def main() -> None:
             file = Path(directory) / "agent"
             saving = threading.Thread(target=agent.save, args=(file,))
             calls: list[float] = []
-            agent._lock = watch = Watch(agent._lock)
+            agent._lock = watch = WatchedLock(agent._lock)
             watch.thread = saving
             start = time.perf_counter()
             saving.start()

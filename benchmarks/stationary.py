@@ -57,8 +57,8 @@ def main() -> None:
         found = np.array(apply(shares, jobs)).reshape(given.tasks, PAIRS, 2)
     gains = (found[..., 0] - found[..., 1]) / 2.0
     slope, error = slopes(moves.reshape(-1, len(mean)), gains.ravel())
-    names = [f"learner {i}" for i in range(len(HOW))] + [f"gate {one}" for one in SHARED]
-    names += [f"{rule} {one}" for rule in ("bold", "careful") for one in SCHEMA]
+    names = [f"learner {i}" for i in range(len(HOW))] + [f"gate {name}" for name in SHARED]
+    names += [f"{rule} {name}" for rule in ("bold", "careful") for name in SCHEMA]
     for i in np.argsort(-np.abs(slope / error))[:10]:
         print(f"{names[i]:22s} {slope[i]:+.5f} ± {error[i]:.5f} of share for {sizes[i]:.2f}")
     total, d = float(((slope / error) ** 2).sum()), len(mean)

@@ -70,7 +70,7 @@ def write_log(path: Path, n_rounds: int, seed: int = 0) -> None:
                 "_labelIndex": shown,
                 "EventId": f"e{t}",
                 "a": [i + 1 for i in order],
-                "c": {"User": who, "_multi": [{"Offer": {"name": one}} for one in OFFERS]},
+                "c": {"User": who, "_multi": [{"Offer": {"name": offer}} for offer in OFFERS]},
                 "p": [float(pmf[i]) for i in order],
             }
             print(json.dumps(line), file=file)
@@ -105,10 +105,10 @@ def draw(found: Evaluation, truth: float | None, path: Path) -> None:
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     rows = {"the log": found.logged} | {f"agent, {k}": v for k, v in found.estimates.items()}
-    for i, (name, one) in enumerate(rows.items()):
+    for i, (name, estimate) in enumerate(rows.items()):
         color = "#d55e00" if name == "the log" else "#0072b2"
-        axes.plot([one.low, one.high], [i, i], color=color, linewidth=5, alpha=0.35)
-        axes.plot(one.value, i, "o", color=color, markersize=7)
+        axes.plot([estimate.low, estimate.high], [i, i], color=color, linewidth=5, alpha=0.35)
+        axes.plot(estimate.value, i, "o", color=color, markersize=7)
     if truth is not None:
         axes.axvline(truth, color="#555555", linewidth=1.0, linestyle=(0, (4, 3)), zorder=0)
         axes.annotate(
@@ -147,10 +147,10 @@ def main() -> None:
         history = History.read(path, strict=False, usable=True)
     print(history)
 
-    faults = [one for one in melee.examine(history) if one.level != "ok"]
+    faults = [finding for finding in melee.examine(history) if finding.level != "ok"]
     for level, check, text, advice in faults:
         print(f"{level}: {check}: {text} → {advice}")
-    if any(one.level == "error" for one in faults):
+    if any(finding.level == "error" for finding in faults):
         sys.exit("mend the log first: estimates from it would be wrong")
 
     half = len(history) // 2

@@ -44,7 +44,7 @@ def draw_reader(rng: np.random.Generator) -> Reader:
         "device": str(rng.choice(["phone", "tablet", "desktop"], p=[0.6, 0.1, 0.3])),
         "hour": int(rng.integers(6, 24)),
         "subscriber": bool(rng.random() < 0.3),
-        "interests": [one for one in INTERESTS if rng.random() < 0.25],
+        "interests": [interest for interest in INTERESTS if rng.random() < 0.25],
     }
     if rng.random() < 0.2:
         reader["age"] = None  # not told

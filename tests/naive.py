@@ -135,6 +135,7 @@ class Ridge:
 
     def __init__(self, n_inputs, penalty):
         self.seen, self.penalty, self.n_inputs = [], penalty, n_inputs
+        self.before = penalty * np.eye(n_inputs), np.zeros(n_inputs)  # information, and Σx·target
         self.solved = None
 
     def learn(self, x, target, weight=1.0):
@@ -145,7 +146,7 @@ class Ridge:
         """The weights, and the inverse of the information."""
         if self.solved is None:
             X, y, weights = self.observations()
-            w = np.linalg.solve(self.information(), X.T @ (weights * y))
+            w = np.linalg.solve(self.information(), self.before[1] + X.T @ (weights * y))
             self.solved = w, np.linalg.inv(self.information())
         return self.solved
 
@@ -155,7 +156,15 @@ class Ridge:
 
     def information(self):
         X, _, weights = self.observations()
-        return self.penalty * np.eye(self.n_inputs) + (X.T * weights) @ X
+        return self.before[0] + (X.T * weights) @ X
+
+    def fade(self, share):
+        """The same weights, with larger variances: by one over the share, or as at the start."""
+        w, inverse = self.solution()
+        largest = np.maximum(1 / self.penalty, np.diag(inverse))
+        factors = np.sqrt(np.minimum(np.diag(inverse) / share, largest) / np.diag(inverse))
+        information = np.linalg.inv(factors[:, None] * inverse * factors)
+        self.seen, self.before, self.solved = [], (information, information @ w), None
 
     def w(self):
         return self.solution()[0]
@@ -175,11 +184,16 @@ class DiagonalRidge:
 
     def __init__(self, n_inputs, penalty):
         self.w, self.A = np.zeros(n_inputs), np.full(n_inputs, float(penalty))
+        self.penalty = penalty
 
     def learn(self, x, target, weight=1.0):
         gain = (x / self.A) / (1 / weight + x @ (x / self.A))
         self.w = self.w + gain * (target - self.w @ x)
         self.A = self.A + weight * x**2
+
+    def fade(self, share):
+        """The same weights, with a share of the information, or what there was at the start."""
+        self.A = np.maximum(share * self.A, np.minimum(self.A, self.penalty))
 
     def predict(self, x):
         return self.w @ x

@@ -26,6 +26,10 @@ def until_it_learns(method):
     return asked
 
 
+CHANGE = None
+"""In the history of a row instead of a context: from here on less is trusted of what was before."""
+
+
 class Adaptive:
     """Three ridges of every row, fitted again to the whole history whenever one is asked.
 
@@ -45,6 +49,8 @@ class Adaptive:
         ]  # context, target and weight, by row
         self.targets, self.errors = [], []  # of all; the errors of the three members
         self.ratios = np.ones((n_rows, 3))
+        self.missed = [[0.0] * 20 for _ in range(n_rows)]  # by the mixture, in units of the noise
+        self.n_changes = 0
         self.known = {}
 
     def rows(self):
@@ -61,7 +67,10 @@ class Adaptive:
         kind, penalty = self.kinds[m]
         model, prior = kind(self.n_inputs[m], penalty), self.prior()
         for x, target, weight in self.seen[row]:
-            model.learn(self.view(x, m), target - prior, weight)
+            if x is CHANGE:
+                model.fade(0.1)
+            else:
+                model.learn(self.view(x, m), target - prior, weight)
         return model
 
     def members(self, row, x):
@@ -153,13 +162,28 @@ class Adaptive:
 
     def learn(self, row, x, target, weight=1.0):
         errors = target - self.members_predict(row, x)
-        self.errors.append(errors if self.targets else np.zeros(3))  # nobody knew of the first
+        errors = errors if self.targets else np.zeros(3)  # nobody knew of the first
+        missed = self.weights() @ errors / self.noise()
+        self.errors.append(errors)
         for m, (model, view) in enumerate(self.members(row, x)):
             ratio = model.spread(view) ** 2 / model.spread_by_diagonal(view) ** 2
             self.ratios[row, m] += 0.2 * (min(ratio, 10.0) - self.ratios[row, m])
         self.targets.append(target)
         self.seen[row].append((x, target, weight))
+        self.missed[row].append(missed)
+        if len(self.missed[row]) >= 220 and self.lately(row) < -0.25:
+            self.n_changes += 1
+            self.missed = [[0.0] * 20 for _ in self.seen]
+            for history in self.seen:
+                history.append((CHANGE, 0.0, 0.0))
         self.known = {}
+
+    def lately(self, row):
+        """The average of what was missed in the first 200 rounds; later ones fade."""
+        average = 0.0
+        for n, missed in enumerate(self.missed[row], 1):
+            average += (missed - average) / min(n, 200)
+        return average
 
 
 class AdaptiveRow:

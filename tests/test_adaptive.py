@@ -94,6 +94,49 @@ def test_everything_it_says_follows_from_the_whole_history(name, how, noise, sig
     assert labels == (learner.now[GRADED] == 0.0)
 
 
+@pytest.mark.parametrize("name", ["adaptive", "adaptive-diagonal"])
+def test_after_a_change_everything_still_follows_from_the_whole_history(name):
+    learner, twin = started(name), adaptive_twin(parse(name), D, ROWS, n_hidden=HIDDEN, how=HOW)
+    for i, (x, _, target, weight) in enumerate(rounds(540, noise=0.2)):
+        row, dropped = int(i % 9 == 0), 0.4 * (i > 300)
+        observe(learner, x, row, target - dropped, weight)
+        twin.learn(row, x, target - dropped, weight)
+        assert learner.changes[0] == twin.n_changes
+    assert twin.n_changes >= 1
+    assert_allclose(learner.lately, [twin.lately(row) for row in range(ROWS)], atol=1e-9)
+    for x, *_ in rounds(5, seed=9):
+        for a in range(ROWS):
+            assert_allclose(predict(learner, x, a), twin.predict(a, x), atol=1e-8)
+            assert_allclose(spread(learner, x, a), twin.spread(a, x), rtol=1e-7)
+            assert_allclose(spread_guess(learner, x, a), twin.spread_guess(a, x), rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["adaptive", "adaptive-diagonal"])
+def test_what_was_seen_before_a_change_counts_for_a_tenth(name):
+    learner, x = started(name), np.append(np.zeros(D - 1), 1.0)
+    for i in range(2000):
+        observe(learner, x, i % 2, 0.8 + 0.1 * (i % 4 // 2), 1.0)
+    said, spreads = predict(learner, x, 0), [spread(learner, x, a) for a in range(ROWS)]
+    before = learner.now[NOISE]
+    while learner.changes[0] == 0.0:
+        observe(learner, x, 0, 0.5, 1.0)
+    wider = [spread(learner, x, a) / learner.now[NOISE] for a in range(ROWS)]
+    assert wider[1] == pytest.approx(np.sqrt(10.0) * spreads[1] / before, rel=0.02)
+    assert_array_equal(learner.plain.diagonal[2], np.full(D - HIDDEN, 1.0 / 6.0))  # as at first
+    assert learner.watched.tolist() == [0.0, 0.0, 0.0]
+    for _ in range(200):
+        observe(learner, x, 0, 0.5, 1.0)
+    assert predict(learner, x, 0) < 0.65 < said
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.3, 0.99])
+def test_a_world_that_does_not_change_is_hardly_ever_said_to(rate):
+    rng, learner, x = np.random.default_rng(8), started(), np.append(np.zeros(D - 1), 1.0)
+    for reward in rng.random(20_000) < rate:
+        observe(learner, x, 0, float(reward), 1.0)
+    assert learner.changes[0] <= 1.0
+
+
 @pytest.mark.parametrize("n", [10.0, WINDOW, 5 * WINDOW])
 def test_evidence_weighs_no_more_after_a_while(n):
     learner = started(how=[0.01, -0.2, 0.3, *np.zeros(7)])

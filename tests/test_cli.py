@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from melee.cli import app
 from melee.errors import MeleeError
 from melee.explorers import EXPLORERS
+from melee.version import __version__
 
 
 def run(*arguments):
@@ -127,3 +128,11 @@ def test_demo_compares_every_explorer_and_writes_a_report(tmp_path):
         assert name in result.output
     assert "report.html" in result.output
     assert "gated-ucb" in (tmp_path / "demo" / "report.html").read_text()
+
+
+def test_the_package_runs_as_the_command_line_does():
+    answers = [
+        subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True)
+        for module in ("melee", "melee.cli")
+    ]
+    assert [done.stdout for done in answers] == [f"melee {__version__}\n"] * 2

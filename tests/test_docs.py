@@ -22,6 +22,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.api import find
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 API = DOCS / "api.md"
@@ -115,17 +117,6 @@ def _sections():
 SECTIONS = _sections()
 
 
-def _find(dotted):
-    """The object that a heading names."""
-    found = importlib.import_module("melee")
-    for part in dotted.split(".")[1:]:
-        if inspect.ismodule(found) and not hasattr(found, part):
-            found = importlib.import_module(f"{found.__name__}.{part}")
-        else:
-            found = getattr(found, part)
-    return found
-
-
 def _is_described_by_a_signature(found):
     if inspect.isclass(found):
         return not issubclass(found, BaseException | Warning)
@@ -172,7 +163,7 @@ def _listed(section, pattern):
 
 @pytest.mark.parametrize("dotted", SECTIONS)
 def test_the_reference_has_the_signature_of_the_code(dotted):
-    found = _find(dotted)
+    found = find(dotted)
     if not _is_described_by_a_signature(found):
         assert not _written_signatures(SECTIONS[dotted])
         return
@@ -190,16 +181,16 @@ def test_the_reference_has_the_signature_of_the_code(dotted):
     assert set(described) == (set() if _fields(found) else parameters)
 
 
-CLASSES = [name for name in SECTIONS if inspect.isclass(_find(name))]
+CLASSES = [name for name in SECTIONS if inspect.isclass(find(name))]
 ON_INSTANCES = {
-    "melee.Bandit": {"explorer", "n_actions", "n_features", "n_learned", "reward_range", "seed"},
+    "melee.Bandit": {"explorer", "n_actions", "n_features", "n_learned_", "reward_range", "seed"},
     "melee.history.History": {"problems"},
 }
 
 
 @pytest.mark.parametrize("dotted", CLASSES)
 def test_the_reference_has_every_public_member_and_no_other(dotted):
-    kind = _find(dotted)
+    kind = find(dotted)
     members = {
         name: member
         for base in reversed(kind.__mro__)
@@ -224,7 +215,7 @@ def test_the_reference_has_every_public_member_and_no_other(dotted):
 def test_the_reference_has_every_public_name():
     import melee
 
-    described = [_find(dotted) for dotted in SECTIONS]
+    described = [find(dotted) for dotted in SECTIONS]
     for name in melee.__all__:
         if name != "__version__":
             assert any(getattr(melee, name) is one for one in described), name

@@ -115,10 +115,10 @@ def test_a_learner_takes_the_settings_that_an_explorer_has_for_it():
     ("text", "sentence"),
     [
         ("rigde", r"unknown learner 'rigde'; did you mean 'ridge'\? Known: sgd, ridge, diagonal"),
-        ("ridge/alpha=1", r"unknown parameter of ridge 'alpha'; Known: ridge, exact"),
+        ("ridge/alpha=1", r"unknown parameter of ridge 'alpha'; known: ridge, exact"),
         ("ridge/ridge", r"learner 'ridge/ridge': 'ridge' is not of the form key=value"),
         ("ridge/ridge=0", r"ridge: ridge is 0\.0; expected a number, more than 0"),
-        ("sgd/loss=hinge", r"unknown loss for sgd 'hinge'; Known: squared, logistic"),
+        ("sgd/loss=hinge", r"unknown loss for sgd 'hinge'; known: squared, logistic"),
     ],
 )
 def test_a_text_that_makes_no_learner_says_what_is_wrong(text, sentence):

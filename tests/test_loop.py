@@ -83,9 +83,9 @@ def test_what_is_asked_between_acting_and_learning_does_not_matter():
 
 
 def test_learning_counts_rounds(bandit):
-    assert bandit.n_learned == 10
+    assert bandit.n_learned_ == 10
     bandit.learn(X, 0, 0.5, 0.5)
-    assert bandit.n_learned == 11
+    assert bandit.n_learned_ == 11
 
 
 @pytest.mark.parametrize("x", [X, tuple(X), np.array(X), np.array(X, np.float32), [0, 1]])
@@ -155,12 +155,12 @@ REWARDS = [
 def refuses(bandit, sentence, call):
     """The call is refused with this sentence, and nothing is different afterwards."""
     decision = bandit.act(X)
-    kept, n_learned = copies_of(bandit._state), bandit.n_learned
+    kept, n_learned = copies_of(bandit._state), bandit.n_learned_
     with pytest.raises(InputError, match=sentence):
         call()
     for now, before in zip(arrays_of(bandit._state), kept, strict=True):
         assert_array_equal(now, before)
-    assert bandit.n_learned == n_learned
+    assert bandit.n_learned_ == n_learned
     assert bandit.act(X) == decision
 
 

@@ -153,8 +153,8 @@ def test_one_block_saves_and_restores_any_explorer(spec):
         return decisions
 
     play(range(20))
-    saved, n_learned = block.copy(), bandit.n_learned
+    saved, n_learned = block.copy(), bandit.n_learned_
     first = play(range(20, 60))
     assert not np.array_equal(block, saved)
-    block[:], bandit.n_learned = saved, n_learned
+    block[:], bandit.n_learned_ = saved, n_learned
     assert play(range(20, 60)) == first

@@ -17,7 +17,7 @@ import melee
 from melee.arrays import Floats, Scratch
 from melee.benchmark.cells import identity
 from melee.benchmark.run import make_plan, pending
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.benchmark.work import Times, play_group
 from melee.compiled import implements
 from melee.errors import InputError, MeleeWarning, UnknownNameError
@@ -365,7 +365,7 @@ def test_a_learner_of_another_package_can_be_checked():
         ("softmax:learner=nlms/part=2", r"nlms: part is 2\.0; expected a number, more than 0 and"),
         ("softmax:learner=nlms/parts=2", r"unknown parameter of nlms 'parts'; did you mean 'part'"),
         ("softmax:learner=nlms:loss=logistic", r"settings of learner=sgd and the learner is nlms"),
-        ("linucb:learner=nlms", r"unknown learner for linucb 'nlms'; Known: ridge, diagonal"),
+        ("linucb:learner=nlms", r"unknown learner for linucb 'nlms'; known: ridge, diagonal"),
         ("softmax:learner=nmls", r"did you mean 'nlms'\? Known: sgd, .*, nlms"),
     ],
 )
@@ -429,7 +429,7 @@ def test_other_code_of_another_package_has_other_keys(example, halved, tmp_path,
 def test_a_cell_of_code_that_changed_meanwhile_is_not_played(example, tmp_path):
     suite = write_suite(tmp_path / "suite")
     plan = make_plan(str(suite), ["boltzmann-decay"], n_seeds=1, a_a=False)
-    with Store.open(tmp_path / "out") as store:
+    with CellStore.open(tmp_path / "out") as store:
         groups = pending(plan, store)
     played = next(group for group in groups if group.dataset.name == "plain")
     assert [one.problem for one in play_group(played, Times())] == [""]
@@ -447,7 +447,7 @@ def test_what_is_in_no_file_is_not_benchmarked(tmp_path):
 def test_a_worker_that_does_not_know_an_explorer_says_so(tmp_path):
     melee.register(Fine)
     plan = make_plan(str(write_suite(tmp_path / "suite")), ["fine"], n_seeds=1, a_a=False)
-    with Store.open(tmp_path / "out") as store:
+    with CellStore.open(tmp_path / "out") as store:
         groups = pending(plan, store)
     explorers.REGISTRY._added.clear()
     explorers._parse.cache_clear()

@@ -64,8 +64,8 @@ def _described(name: str, found: Any) -> Iterator[str]:
     for form in typing.get_overloads(found) or [found]:
         signature = inspect.signature(form)
         given = [
-            one.replace(annotation=inspect.Parameter.empty)
-            for key, one in signature.parameters.items()
+            parameter.replace(annotation=inspect.Parameter.empty)
+            for key, parameter in signature.parameters.items()
             if key not in ("self", "cls")
         ]
         plain = signature.replace(parameters=given, return_annotation=inspect.Signature.empty)
@@ -76,7 +76,9 @@ def _attributes(kind: type) -> set[str]:
     """Fields and properties, inherited ones too."""
     found = {*getattr(kind, "_fields", ()), *getattr(kind, "__dataclass_fields__", ())}
     for base in kind.__mro__:
-        found |= {n for n, one in vars(base).items() if isinstance(one, property | cached_property)}
+        found |= {
+            n for n, member in vars(base).items() if isinstance(member, property | cached_property)
+        }
     return {name for name in found if not name.startswith("_")}
 
 
@@ -95,9 +97,15 @@ def _settings() -> Iterator[str]:
 def _commands() -> Iterator[str]:
     for command in commands():
         yield f"command {command.name}"
-        for one in command.parameters:
-            default = " (required)" if one.required else f" = {one.default}" if one.default else ""
-            yield f"command {command.name} {', '.join(one.names)}{default}"
+        for parameter in command.parameters:
+            default = (
+                " (required)"
+                if parameter.required
+                else f" = {parameter.default}"
+                if parameter.default
+                else ""
+            )
+            yield f"command {command.name} {', '.join(parameter.names)}{default}"
 
 
 def _formats() -> Iterator[str]:

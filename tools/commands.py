@@ -1,5 +1,6 @@
 """The command line as it is declared: every command with its arguments and options."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 
@@ -23,19 +24,23 @@ class Command(NamedTuple):
 
 
 def commands() -> list[Command]:
-    """Every command of `melee`, by name; the first is `melee` itself."""
+    """Every command of `melee`, by name, groups before their own; the first is `melee` itself."""
     from typer.main import get_command
 
     from melee.cli import app
 
-    root: Any = get_command(app)
-    return [_command("melee", root)] + [
-        _command(f"melee {name}", one) for name, one in sorted(root.commands.items())
-    ]
+    return list(_within("melee", get_command(app)))
+
+
+def _within(name: str, declared: Any) -> Iterator[Command]:
+    """A command, and those that it is a group of."""
+    yield _command(name, declared)
+    for own, command in sorted(getattr(declared, "commands", {}).items()):
+        yield from _within(f"{name} {own}", command)
 
 
 def _command(name: str, declared: Any) -> Command:
-    parameters = tuple(_parameter(one) for one in declared.params)
+    parameters = tuple(_parameter(parameter) for parameter in declared.params)
     return Command(name, " ".join((declared.help or "").split()), parameters)
 
 

@@ -72,7 +72,7 @@ def outside_pages() -> dict[str, str]:
         pages[site_path(path)], more = (
             follow(listing(path), path) if path.endswith(".md") else (listing(path), set())
         )
-        wanted |= {one for one in more if site_path(one) not in pages}
+        wanted |= {name for name in more if site_path(name) not in pages}
     return pages
 
 
@@ -83,7 +83,7 @@ def reference_pages(api: str) -> dict[str, str]:
         title = part.partition("\n")[0].strip()
         names = re.findall(r"^### `(melee\.[\w.]+)`$", part, flags=re.MULTILINE)
         # A method comes with its class.
-        tops = [one for one in names if one.rpartition(".")[0] not in names]
+        tops = [name for name in names if name.rpartition(".")[0] not in names]
         elsewhere = f"[the reference](../api.md#{_slug(title)})"
         about = f"As the code says it; {elsewhere} says it in other words."
         blocks = "".join(f"\n::: {name}\n" for name in tops)
@@ -98,12 +98,18 @@ def command_page(declared: list[Command]) -> str:
         lines += [f"## `{command.name}`", "", _escaped(command.help), ""]
         if command.parameters:
             lines += ["| | default | |", "| --- | --- | --- |"]
-        for one in command.parameters:
-            names = ", ".join(f"`{name}`" for name in one.names)
-            if one.is_option and one.metavar:
-                names += f" `{one.metavar}`"
-            default = "required" if one.required else f"`{one.default}`" if one.default else ""
-            lines.append(f"| {names} | {default} | {_escaped(one.help)} |")
+        for parameter in command.parameters:
+            names = ", ".join(f"`{name}`" for name in parameter.names)
+            if parameter.is_option and parameter.metavar:
+                names += f" `{parameter.metavar}`"
+            default = (
+                "required"
+                if parameter.required
+                else f"`{parameter.default}`"
+                if parameter.default
+                else ""
+            )
+            lines.append(f"| {names} | {default} | {_escaped(parameter.help)} |")
         lines.append("")
     return "\n".join(lines)
 

@@ -101,7 +101,9 @@ def pythons() -> dict[str, Path | None]:
         named = shutil.which(f"python{version}")
         kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
         candidates = [*kept, *([Path(named)] if named else [])]
-        found[version] = next((one for one in candidates if _answers(one, version)), None)
+        found[version] = next(
+            (candidate for candidate in candidates if _answers(candidate, version)), None
+        )
     return found
 
 
@@ -141,7 +143,7 @@ def _run(command: Sequence[str | Path], what: str, directory: Path) -> str:
 def _stop_if(problems: Iterable[str], where: str) -> None:
     found = list(problems)
     if found:
-        sys.exit("\n".join(f"{where}: {one}" for one in found))
+        sys.exit("\n".join(f"{where}: {fault}" for fault in found))
 
 
 def check_files(out: Path) -> tuple[Path, Path]:
@@ -154,11 +156,11 @@ def check_files(out: Path) -> tuple[Path, Path]:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         _stop_if(content_problems(names, is_wheel=True), wheel.name)
-        (about,) = (one for one in names if one.endswith(".dist-info/METADATA"))
+        (about,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         text = archive.read(about).decode()
         _stop_if(metadata_problems(text, project, __version__), wheel.name)
     with tarfile.open(source) as archive:
-        names = [one.partition("/")[2] for one in archive.getnames()]
+        names = [name.partition("/")[2] for name in archive.getnames()]
         _stop_if(content_problems(names, is_wheel=False), source.name)
     for path in (wheel, source):
         size, most = path.stat().st_size, MOST_BYTES[path.suffix]

@@ -53,9 +53,9 @@ class _Page(HTMLParser):
             # A canonical address or an alternative is named, not fetched.
             if tag == "link" and given.get("rel") in ("canonical", "alternate", "next", "prev"):
                 continue
-            for one in given.get(name, "").split(","):
-                if _ELSEWHERE.match(one):
-                    self.fetched.append(one.strip())
+            for address in given.get(name, "").split(","):
+                if _ELSEWHERE.match(address):
+                    self.fetched.append(address.strip())
         self.fetched += _CSS.findall(given.get("style", ""))
         for loader in _LOADERS:
             if loader in given.get("class", "").split():
@@ -76,20 +76,21 @@ def foreign(path: Path) -> list[str]:
 def problems(site: Path) -> Iterator[str]:
     """What other hosts the pages, styles and figures of a site would ask."""
     for path in sorted(p for p in site.rglob("*") if p.suffix in (".html", ".css", ".svg")):
-        for one in foreign(path):
-            yield f"{path.relative_to(site)} fetches {one}: keep a copy in docs/, or leave it out"
+        for address in foreign(path):
+            page = path.relative_to(site)
+            yield f"{page} fetches {address}: keep a copy in docs/, or leave it out"
 
 
 def write_versions(out: Path) -> list[str]:
     """The list of versions that the menu reads, newest first, and the front door to the newest."""
     found = []
-    for directory in (one for one in out.iterdir() if (one / "index.html").is_file()):
+    for directory in (path for path in out.iterdir() if (path / "index.html").is_file()):
         try:
             found.append(Version(directory.name))
         except InvalidVersion:
             continue  # not one of ours
-    names = [str(one) for one in sorted(found, reverse=True)]
-    listed = [{"version": one, "title": one, "aliases": []} for one in names]
+    names = [str(version) for version in sorted(found, reverse=True)]
+    listed = [{"version": name, "title": name, "aliases": []} for name in names]
     (out / "versions.json").write_text(json.dumps(listed, indent=2) + "\n")
     (out / "index.html").write_text(
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>MELEE</title>"

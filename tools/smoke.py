@@ -48,13 +48,13 @@ def command(*arguments: str) -> str:
 def licences() -> list[tuple[str, str, str]]:
     """Name, version and licence of everything that is installed, as its metadata say it."""
     found = []
-    for one in distributions():
-        about: Any = one.metadata  # whose `get` types leave out
+    for package in distributions():
+        about: Any = package.metadata  # whose `get` types leave out
         named = [
             c.rpartition("::")[2].strip() for c in about.get_all("Classifier", []) if "License" in c
         ]
         text = about.get("License-Expression") or ", ".join(named) or about.get("License") or ""
-        found.append((about["Name"], one.version, text.strip().partition("\n")[0]))
+        found.append((about["Name"], package.version, text.strip().partition("\n")[0]))
     return sorted(found)
 
 

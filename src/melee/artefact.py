@@ -31,7 +31,7 @@ MANIFEST, WEIGHTS = "manifest.json", "weights.npz"
 
 
 @dataclass(frozen=True, eq=False)
-class Policy:
+class Artefact:
     """The weights of a trained policy, and what is known about them.
 
     Attributes
@@ -66,7 +66,7 @@ def save(
     arrays: dict[str, Floats],
     training: dict[str, Any],
     reference: dict[str, Floats],
-) -> Policy:
+) -> Artefact:
     """Write a policy; the manifest comes last, so a torn write is not taken for a policy."""
     path = Path(directory)
     make_directory(path)
@@ -86,7 +86,7 @@ def save(
     }
     write_atomically(path / WEIGHTS, weights)
     write_atomically(path / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
-    return Policy(kind, schema, arrays, training, reference, digest)
+    return Artefact(kind, schema, arrays, training, reference, digest)
 
 
 def shipped() -> list[str]:
@@ -107,7 +107,7 @@ def locate(name: str) -> Path:
 
 def load(
     name: str, *, kind: str, schema: tuple[str, ...], shapes: dict[str, tuple[int, ...]]
-) -> Policy:
+) -> Artefact:
     """Read a policy and check everything about it that can be checked.
 
     Parameters
@@ -146,7 +146,7 @@ def load(
         )
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
-            n_bytes = sum(one.file_size for one in packed.infolist())
+            n_bytes = sum(member.file_size for member in packed.infolist())
         if n_bytes > BYTES.most:
             raise DataError(BYTES.sentence(f"{file}: it unpacks to {n_bytes:,} bytes"))
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
@@ -166,7 +166,7 @@ def load(
                 f"{file}: '{key}' holds values that are not finite numbers; train again"
             )
     reference = {k: np.asarray(v, dtype=np.float64) for k, v in manifest["reference"].items()}
-    return Policy(kind, schema, weights, manifest["training"], reference, digest)
+    return Artefact(kind, schema, weights, manifest["training"], reference, digest)
 
 
 def _manifest(path: Path) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def _manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def check_reference(policy: Policy, scores: Floats, where: str) -> None:
+def check_reference(policy: Artefact, scores: Floats, where: str) -> None:
     """Refuse a policy whose reference inputs no longer get their scores."""
     expected = policy.reference["scores"]
     if expected.shape != scores.shape or not np.allclose(expected, scores, rtol=0, atol=1e-9):

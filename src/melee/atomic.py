@@ -65,7 +65,9 @@ def clear(path: Path) -> None:
     if fcntl is None:
         return
     try:
-        files = [one for one in path.parent.iterdir() if target_of(one.name) == _short(path.name)]
+        files = [
+            file for file in path.parent.iterdir() if target_of(file.name) == _short(path.name)
+        ]
     except OSError:  # a directory may be written to and not read
         return
     for left in files:

@@ -78,8 +78,8 @@ def audit(
     end = journal.head.seq if until is None else until
     agent, place = newest(journal, until=start)
     if end - place.seq > FEW:
-        for one in agent._programs:
-            one.wait()
+        for program in agent._programs:
+            program.wait()
     n, first = 0, None
     between: list[Event] = []
     for event in journal.events(after=place, until=end):

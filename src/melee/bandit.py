@@ -88,7 +88,7 @@ class Bandit:
         self.n_features, self.n_actions = problem.n_features, problem.n_actions
         self.reward_range = problem.reward_range
         self.seed = check_seed(seed)
-        self.n_learned = 0
+        self.n_learned_ = 0
         self._state = self.explorer.begin(problem)
         self._scaling = scaling
         self._rng = stream(seed, "exploration", *names)
@@ -120,7 +120,7 @@ class Bandit:
     def act(self, x: npt.ArrayLike) -> Choice:
         """Choose an action for a context."""
         self._take(x)
-        t = self.n_learned + 1
+        t = self.n_learned_ + 1
         self._draw[0] = t
         self._act.run(
             self._state,
@@ -151,10 +151,9 @@ class Bandit:
 
     def wait(self) -> None:
         """Wait until it is ready."""
-        for one in self._programs:
-            one.wait()
+        for compiled in self._programs:
+            compiled.wait()
 
-    @property
     def diagnostics(self) -> dict[str, float]:
         """What the explorer has to say about itself, as `Run.diagnostics`."""
         return self.explorer.diagnostics(self._state)
@@ -177,14 +176,14 @@ class Bandit:
             self._scaling,
             self._rows,
             self._x,
-            self.n_learned,
+            self.n_learned_,
             self._rng,
             self._action,
             self._reward,
             self._probability,
         ):
             raise self._unusable()
-        self.n_learned += 1
+        self.n_learned_ += 1
 
     def reveal(
         self, x: npt.ArrayLike, action: int, rewards: npt.ArrayLike, probability: float
@@ -200,15 +199,15 @@ class Bandit:
             table = np.array(np.nan)
         if table.shape != (self.n_actions,):
             raise InputError(f"rewards are {rewards!r}; expected {self.n_actions} numbers")
-        for one in table.tolist():
-            check_reward(one, self.reward_range)
+        for reward in table.tolist():
+            check_reward(reward, self.reward_range)
         self._take(x)
         arguments = (
             self._state,
             self._scaling,
             self._raw,
             self._x,
-            self.n_learned + 1,
+            self.n_learned_ + 1,
             self._rng,
             int(action),
             table,
@@ -216,7 +215,7 @@ class Bandit:
         )
         if not machine_code(reveal_row, *arguments)(*arguments):
             raise self._unusable()
-        self.n_learned += 1
+        self.n_learned_ += 1
 
     def _check(self, action: int, probability: float) -> None:
         is_whole = isinstance(action, int | np.integer) and not isinstance(action, bool)

@@ -10,20 +10,6 @@ import numpy as np
 
 from melee.errors import DataError, InputError, shown
 
-
-def unit_number(value: Any) -> float | None:
-    """The value as a float if it is a number in [0, 1], else None."""
-    if type(value) is float and 0.0 <= value <= 1.0:
-        return value
-    if isinstance(value, str | bytes | np.ndarray | np.complexfloating):
-        return None
-    try:
-        number = float(value)
-    except Exception:  # whatever an object of the caller's raises
-        return None
-    return number if 0.0 <= number <= 1.0 else None
-
-
 LARGEST_REWARD = 1e100
 """Rewards beyond this are refused: their squares would overflow."""
 
@@ -33,7 +19,7 @@ RewardRange: TypeAlias = tuple[float, float] | None
 
 def check_reward(reward: Any, reward_range: RewardRange = None) -> float:
     """The reward as a float: any number, or one within its declared range."""
-    number = _finite(reward)
+    number = _number_within(reward, -LARGEST_REWARD, LARGEST_REWARD)
     if number is None:
         raise InputError(
             f"the reward is {shown(reward)}; expected a finite number, within ±1e100, in any unit"
@@ -47,9 +33,14 @@ def check_reward(reward: Any, reward_range: RewardRange = None) -> float:
     return number
 
 
-def _finite(value: Any) -> float | None:
-    """The value as a float if it is a number that can be computed with, else None."""
-    if type(value) is float and -LARGEST_REWARD <= value <= LARGEST_REWARD:
+def unit_number(value: Any) -> float | None:
+    """The value as a float if it is a number in [0, 1], else None."""
+    return _number_within(value, 0.0, 1.0)
+
+
+def _number_within(value: Any, low: float, high: float) -> float | None:
+    """The value as a float if it is a number from `low` to `high`, else None."""
+    if type(value) is float and low <= value <= high:
         return value
     if isinstance(value, str | bytes | np.ndarray | np.complexfloating):
         return None
@@ -57,7 +48,7 @@ def _finite(value: Any) -> float | None:
         number = float(value)
     except Exception:  # whatever an object of the caller's raises
         return None
-    return number if -LARGEST_REWARD <= number <= LARGEST_REWARD else None
+    return number if low <= number <= high else None
 
 
 def check_reward_range(given: Any) -> RewardRange:
@@ -65,7 +56,7 @@ def check_reward_range(given: Any) -> RewardRange:
     if given is None:
         return None
     try:
-        low, high = (_finite(end) for end in given)
+        low, high = (_number_within(end, -LARGEST_REWARD, LARGEST_REWARD) for end in given)
     except (TypeError, ValueError):
         low = high = None
     if low is None or high is None or not low < high:

@@ -108,9 +108,9 @@ def read_contexts(given: Any) -> Sequence[Context]:
             "dimensions or a list of contexts"
         )
     read: list[Context] = []
-    for i, one in enumerate(given):
+    for i, context in enumerate(given):
         try:
-            read.append(read_context(one))
+            read.append(read_context(context))
         except InputError as error:
             raise InputError(f"number {i} of the contexts: {error}") from None
     return read

@@ -113,5 +113,5 @@ def unknown(kind: str, given: str, known: list[str]) -> UnknownNameError:
     import difflib
 
     close = difflib.get_close_matches(given, known, n=1)
-    hint = f"; did you mean '{close[0]}'?" if close else ";"
-    return UnknownNameError(f"unknown {kind} '{given}'{hint} Known: {', '.join(known)}")
+    hint = f"did you mean '{close[0]}'? Known" if close else "known"
+    return UnknownNameError(f"unknown {kind} '{given}'; {hint}: {', '.join(known)}")

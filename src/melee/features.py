@@ -88,7 +88,9 @@ class Column:
         levels = given["levels"].items()
         if len(levels) > n_features:
             raise DataError("a column of more levels than there are features")
-        column.levels = {read_text(level): read_whole(one, 0, n_features) for level, one in levels}
+        column.levels = {
+            read_text(level): read_whole(number, 0, n_features) for level, number in levels
+        }
         return column
 
 

@@ -200,7 +200,7 @@ def among(state: Any, axes: Axes, open_actions: Ints, n_actions: int) -> Any:
             }
             return Rescaled(**inside)
         if isinstance(part, tuple):
-            return type(part)(*(taken(one) for one in part))
+            return type(part)(*(taken(inner) for inner in part))
         return part
 
     return taken(state)
@@ -238,7 +238,7 @@ def with_settings(state: Any, values: dict[str, float], path: str = "") -> Any:
     if isinstance(state, tuple):
         fields = state._fields  # type: ignore[attr-defined]
         parts = zip(fields, state, strict=True)
-        return type(state)(*(with_settings(one, values, f"{path}.{name}") for name, one in parts))
+        return type(state)(*(with_settings(part, values, f"{path}.{name}") for name, part in parts))
     if isinstance(state, np.ndarray):
         return state
     return type(state)(values.get(path.removeprefix("."), state))

@@ -66,4 +66,7 @@ def label_from_json(given: Any, depth: int = 0) -> Label:
         parts = given["tuple"]
         if isinstance(parts, list):
             return tuple(label_from_json(part, depth + 1) for part in parts)
-    raise InputError(f"{shown(given)} is not the label of an action")
+    raise InputError(
+        f"{shown(given)} is not the label of an action; expected a text, a number, true, false, "
+        'null, or {"tuple": [...]} of these'
+    )

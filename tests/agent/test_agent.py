@@ -246,7 +246,7 @@ def test_rounds_are_logged_when_their_reward_is_known(tmp_path):
     assert history.rewards.tolist() == [1.0, 0.0, 1.0, 0.25]
     assert history[0].pmf == two.pmf
     assert history[0].context == {"hour": 1.0, "tags": ("a",)}
-    assert history[0].explorer == made.policy_
+    assert history[0].policy == made.policy_
 
 
 def test_a_log_that_cannot_be_written_changes_nothing(tmp_path):

@@ -174,6 +174,22 @@ def test_a_log_carries_candidates_and_warms_another_agent(tmp_path):
     assert fixed.learn_rounds(history) == 120  # which looks at labels alone
 
 
+@pytest.mark.parametrize("how", ["learn", "learn_many", "give_up"])
+def test_an_agent_that_was_loaded_logs_the_features_of_what_was_chosen(tmp_path, how):
+    agent = melee.Agent(explorer="linucb", timeout=60.0, default_reward=0.0)
+    decision = agent.act(READER, actions=ARTICLES)
+    path = tmp_path / "log.jsonl"
+    loaded = melee.Agent.from_bytes(agent.to_bytes(), log=path)
+    if how == "learn":
+        loaded.learn(decision.id, 1.0)
+    elif how == "learn_many":
+        loaded.learn_many([decision.id], [1.0])
+    else:
+        loaded.give_up(now=4e9)
+    (found,) = History.read(path)
+    assert list(found.features or {}) == [decision.action]
+
+
 def test_a_decision_is_explained_by_names_of_both_sides():
     agent, articles = lived(300)
     why = agent.explain({"age": 30.0, "likes": "film"}, actions={"x": {"topic": "film"}})

@@ -11,7 +11,7 @@ import numpy as np
 from melee.benchmark import engines, work
 from melee.benchmark.engines import LocalEngine
 from melee.benchmark.run import load_results, make_plan, run
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.benchmark.work import Times, play_group
 
 SPECS = ["uniform", "epsilon-greedy", "linucb"]
@@ -81,7 +81,7 @@ def bench(
     """A run from plan to results, by default with local processes."""
     plan = make_plan(str(suite), list(specs), n_seeds=n_seeds, **{"a_a": False} | rest)
     chosen = engine or LocalEngine(workers, plan, timeout)
-    with Store.open(out) as store:
+    with CellStore.open(out) as store:
         run(plan, store, chosen, workers=workers, retry_failed=retry_failed, on_record=on_record)
         return load_results(store)
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from melee.benchmark.files import sentences
 from melee.benchmark.run import load_results
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.cli import app
 from melee.cli import benchmark as commands
 from melee.datasets import read_table
@@ -64,7 +64,7 @@ def test_a_run_says_what_it_did_and_where_the_time_went(finished, expected):
     assert "with 2 processes (start-up" in said.stderr
     assert "overhead outside the compiled loop" in said.stderr
     assert f"18 cells failed; melee report {out} says which and why" in said.stderr
-    assert load_results(Store.read(out)).fingerprint() == expected.fingerprint()
+    assert load_results(CellStore.read(out)).fingerprint() == expected.fingerprint()
 
 
 def test_the_same_command_again_does_nothing(finished, suite, monkeypatch):
@@ -207,7 +207,7 @@ def test_one_hostile_file_does_not_stop_the_others(tmp_path, inline, monkeypatch
     said = call("bench", "--suite", suite, "--out", out, *arguments)
     assert said.exit_code == 0
     assert "4 cells failed" in said.stderr
-    problems = {one.dataset: one.problem for one in load_results(Store.read(out))}
+    problems = {one.dataset: one.problem for one in load_results(CellStore.read(out))}
     assert problems.pop("good") == ""
     for name, sentence in {
         "blank": "the file is blank",
@@ -234,7 +234,7 @@ def test_an_error_that_no_reader_foresaw_is_a_datasets_problem(tmp_path, inline,
     monkeypatch.setattr("melee.datasets.suites.read_table", fail)
     arguments = ["--explorers", "uniform", "--seeds", 1, "--no-a-a"]
     assert call("bench", "--suite", suite, "--out", out, *arguments).exit_code == 0
-    problems = {one.dataset: one.problem for one in load_results(Store.read(out))}
+    problems = {one.dataset: one.problem for one in load_results(CellStore.read(out))}
     assert problems == {"bad": "ZeroDivisionError: 1/0", "good": ""}
 
 
@@ -300,7 +300,7 @@ def test_damage_is_named_and_mended(finished, suite, tmp_path, inline):
 
 def test_a_second_driver_says_so_and_stops(finished, suite):
     out, _ = finished
-    with Store.open(out), pytest.raises(MeleeError, match="another run is writing there"):
+    with CellStore.open(out), pytest.raises(MeleeError, match="another run is writing there"):
         call(*bench_arguments(suite, out))
 
 
@@ -332,7 +332,7 @@ def test_bad_input_gets_a_sentence_and_makes_no_directory(suite, tmp_path, monke
 
 
 def test_a_full_disk_ends_a_run_that_can_be_resumed(suite, tmp_path, inline, monkeypatch, expected):
-    out, n_added, add = tmp_path / "out", [], Store.add
+    out, n_added, add = tmp_path / "out", [], CellStore.add
 
     def full(self, record):
         n_added.append(record)
@@ -341,13 +341,13 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(suite, tmp_path, inline, mon
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         add(self, record)
 
-    monkeypatch.setattr(Store, "add", full)
+    monkeypatch.setattr(CellStore, "add", full)
     with pytest.raises(MeleeError, match="no space left on the disk; what was finished is kept"):
         call(*bench_arguments(suite, out))
-    assert len(Store.read(out)) == 25
-    monkeypatch.setattr(Store, "add", add)
+    assert len(CellStore.read(out)) == 25
+    monkeypatch.setattr(CellStore, "add", add)
     assert "11 of 36 cells run" in call(*bench_arguments(suite, out)).stderr
-    assert load_results(Store.read(out)).fingerprint() == expected.fingerprint()
+    assert load_results(CellStore.read(out)).fingerprint() == expected.fingerprint()
 
 
 @pytest.mark.parametrize("to_all", [True, False], ids=["terminal", "driver"])
@@ -373,7 +373,7 @@ def test_ctrl_c_leaves_a_store_that_is_resumed(to_all, suite, tmp_path):
     assert driver.returncode == 130
     assert len(workers) == 2
     assert not any(is_running(pid) for pid in workers)
-    store = Store.read(out)
+    store = CellStore.read(out)
     assert not store.damage
     assert "Traceback" not in said
     *_, line = said.splitlines()

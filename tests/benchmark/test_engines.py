@@ -16,7 +16,7 @@ import pytest
 from melee.benchmark import engines, work
 from melee.benchmark.engines import DaskEngine, LocalEngine, engine
 from melee.benchmark.run import load_results, make_plan, pending, run
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.benchmark.work import Times, play_group, run_group
 from melee.errors import (
     DataError,
@@ -41,7 +41,7 @@ from tests.benchmark.test_cells import retrain
 
 def groups_of(suite, specs=("uniform",), **rest):
     plan = make_plan(str(suite), list(specs), **{"n_seeds": 1, "a_a": False} | rest)
-    with TemporaryDirectory() as nothing, Store.open(nothing) as store:
+    with TemporaryDirectory() as nothing, CellStore.open(nothing) as store:
         return [g for g in pending(plan, store) if g.dataset.name in made.USABLE], plan
 
 
@@ -149,7 +149,7 @@ def test_workers_end_when_their_driver_is_killed(tmp_path):
 
 def played(out):
     """How many cells have a run."""
-    store = Store.read(out)
+    store = CellStore.read(out)
     return sum(record.n > 0 for record in store.records())
 
 
@@ -164,7 +164,7 @@ def test_a_worker_with_other_code_plays_nothing(suite):
 def test_other_code_in_a_worker_ends_the_run(suite, tmp_path):
     _, plan = groups_of(suite)
     with (
-        Store.open(tmp_path) as store,
+        CellStore.open(tmp_path) as store,
         pytest.raises(InputError, match="the code was edited meanwhile"),
     ):
         run(dataclasses.replace(plan, code="0" * 16), store, LocalEngine(1, plan))
@@ -346,8 +346,8 @@ def test_other_code_on_a_dask_worker_ends_the_run(suite, tmp_path, scheduler):
     _, plan = groups_of(suite)
     with (
         dask_worker(scheduler, tmp_path),
-        Store.open(tmp_path / "out") as store,
+        CellStore.open(tmp_path / "out") as store,
         pytest.raises(MeleeError, match="another machine has another version"),
     ):
         run(dataclasses.replace(plan, code="0" * 16), store, DaskEngine(1, scheduler))
-    assert len(list(load_results(Store.read(tmp_path / "out")))) == 3
+    assert len(list(load_results(CellStore.read(tmp_path / "out")))) == 3

@@ -11,7 +11,7 @@ from melee import prepare, rehearse, simulate
 from melee.benchmark import work
 from melee.benchmark.facts import Facts
 from melee.benchmark.run import make_plan, pending
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.cli import app
 from melee.datasets import load_suite, suites, uses
 from melee.datasets.payments import Clicks
@@ -83,7 +83,7 @@ def test_where_expected_rewards_are_not_known_nothing_is_shown(suite, tmp_path):
 def test_live_tasks_are_played_by_agents_whatever_was_asked_for(run, small):
     out, _ = run
     plan = make_plan("production", SPECS, n_seeds=2, a_a=False, way="both")
-    with Store.open(out) as store:
+    with CellStore.open(out) as store:
         left = pending(plan, store)
     assert [group.dataset.name for group in left] == ["plain"]
     assert {cell.explorer for cell in left[0].cells} == {"uniform as agent", "linucb as agent"}
@@ -94,7 +94,7 @@ def test_live_tasks_are_played_by_agents_whatever_was_asked_for(run, small):
 
 def test_two_labels_of_one_run_are_played_once(small, tmp_path):
     plan = make_plan("production", ["uniform"], n_seeds=1, a_a=False, way="both")
-    with Store.open(tmp_path / "out") as store:
+    with CellStore.open(tmp_path / "out") as store:
         groups = {group.dataset.name: len(group.cells) for group in pending(plan, store)}
     assert groups == {"plain": 2, "changing": 1, "late": 1}
 

@@ -12,7 +12,7 @@ import pytest
 
 from melee.benchmark.cells import code_version
 from melee.benchmark.run import estimate, load_results, make_plan, pending, run
-from melee.benchmark.store import Record, Store
+from melee.benchmark.store import CellStore, Record
 from melee.datasets import load_suite
 from melee.loop import simulate
 from melee.preparation import prepare
@@ -43,7 +43,7 @@ def test_a_cell_is_what_simulate_gives(suite, expected):
 
 def test_the_second_runs_of_an_a_a_check_play_the_same_rows_otherwise(suite, tmp_path):
     bench(suite, tmp_path, engine=InlineEngine(), a_a=True)
-    store = Store.read(tmp_path)
+    store = CellStore.read(tmp_path)
     first, second = load_results(store), load_results(store, replicate=1)
     assert first.fingerprint() != second.fingerprint()
     assert first.cell("three", "linucb", 0).n_rounds == second.cell("three", "linucb", 0).n_rounds
@@ -82,9 +82,9 @@ def test_a_finished_run_does_nothing_and_starts_no_engine(suite, tmp_path, expec
 
 def test_failed_cells_are_run_again_only_when_asked(suite, tmp_path, expected):
     bench(suite, tmp_path, engine=InlineEngine())
-    plan, _ = Store.read(tmp_path).load_plan()
+    plan, _ = CellStore.read(tmp_path).load_plan()
     lost = plan.cells["three"][1].key
-    with Store.open(tmp_path) as store:
+    with CellStore.open(tmp_path) as store:
         store.add(Record.failure(lost, "its process died"))
     found = bench(suite, tmp_path, engine=NoEngine())
     assert found.complete_datasets() == ["graded", "plain"]
@@ -100,7 +100,7 @@ def test_changed_data_parameters_and_code_never_meet_old_cells(tmp_path, monkeyp
     def left(**rest):
         rest = {"n_seeds": 1, "a_a": False} | rest
         plan = make_plan(str(suite), SPECS, **rest)
-        return sum(len(group.cells) for group in pending(plan, Store.read(out)))
+        return sum(len(group.cells) for group in pending(plan, CellStore.read(out)))
 
     assert left() == 0
     assert left(max_rounds=10) == left(n_seeds=2) == 6 * 3
@@ -109,7 +109,7 @@ def test_changed_data_parameters_and_code_never_meet_old_cells(tmp_path, monkeyp
     monkeypatch.setattr("melee.benchmark.run.code_version", lambda: "another")
     assert left() == 6 * 3
     # What was found is still there for readers, under the code that found it.
-    assert len(list(load_results(Store.read(out)))) == 6 * 3
+    assert len(list(load_results(CellStore.read(out)))) == 6 * 3
 
 
 def test_a_repaired_dataset_runs_and_a_changed_one_replaces_its_results(tmp_path):
@@ -125,7 +125,7 @@ def test_datasets_of_equal_content_share_their_cells(tmp_path, suite, expected):
     shutil.copytree(suite, twice)
     shutil.copy(suite / "plain.csv", twice / "twin.csv")
     plan = make_plan(str(twice), SPECS, n_seeds=2, a_a=False)
-    with Store.open(tmp_path / "out") as store:
+    with CellStore.open(tmp_path / "out") as store:
         assert sum(len(group.cells) for group in pending(plan, store)) == 6 * 3 * 2
         summary = run(plan, store, InlineEngine())
         assert (summary.n_cells, summary.n_run) == (7 * 3 * 2, 6 * 3 * 2)
@@ -139,7 +139,7 @@ def test_unfinished_results_know_what_was_planned(suite, tmp_path):
     bench(suite, tmp_path, engine=InlineEngine())
     content = (tmp_path / "cells.log").read_bytes()
     (tmp_path / "cells.log").write_bytes(content[: len(content) // 2])
-    found = load_results(Store.read(tmp_path))
+    found = load_results(CellStore.read(tmp_path))
     assert found.datasets == sorted(USABLE + UNUSABLE)
     assert found.explorers == SPECS
     assert found.seeds == [0, 1]
@@ -151,10 +151,10 @@ def test_lost_records_are_run_again_and_give_the_same(suite, tmp_path, expected)
     content = bytearray((tmp_path / "cells.log").read_bytes())
     content[len(content) // 3] ^= 4  # a damaged one in the middle …
     (tmp_path / "cells.log").write_bytes(content[:-3])  # … and a torn one at the end
-    assert len(Store.read(tmp_path).damage) == 2
+    assert len(CellStore.read(tmp_path).damage) == 2
     found = bench(suite, tmp_path, engine=InlineEngine())
     assert found.fingerprint() == expected.fingerprint()
-    assert not Store.read(tmp_path).damage
+    assert not CellStore.read(tmp_path).damage
 
 
 def test_the_estimate_learns_from_what_is_finished(suite, tmp_path):
@@ -162,7 +162,7 @@ def test_the_estimate_learns_from_what_is_finished(suite, tmp_path):
     guess = estimate(plan, None)
     assert guess > 0.0
     bench(suite, tmp_path, engine=InlineEngine(), n_seeds=2)
-    store = Store.read(tmp_path)
+    store = CellStore.read(tmp_path)
     half = estimate(plan, store)
     spent = sum(
         store.seconds(key)
@@ -170,7 +170,7 @@ def test_the_estimate_learns_from_what_is_finished(suite, tmp_path):
     )
     assert 0.2 * spent < half < 5 * spent
     bench(suite, tmp_path, engine=InlineEngine(), n_seeds=4)
-    assert estimate(plan, Store.read(tmp_path)) == 0.0
+    assert estimate(plan, CellStore.read(tmp_path)) == 0.0
 
 
 def test_results_say_how_they_came_about(suite, tmp_path):
@@ -183,7 +183,7 @@ def test_results_say_how_they_came_about(suite, tmp_path):
 def kill_at_random(start, log, rng):
     """Start a driver, let it finish some cells, kill it: what was there before still is."""
     kept = (
-        {record.key: record.payload for record in Store.read(log.parent).records()}
+        {record.key: record.payload for record in CellStore.read(log.parent).records()}
         if log.exists()
         else {}
     )
@@ -194,7 +194,7 @@ def kill_at_random(start, log, rng):
     time.sleep(rng.random() * 0.003)
     driver.kill()
     driver.join()
-    after = {record.key: record.payload for record in Store.read(log.parent).records()}
+    after = {record.key: record.payload for record in CellStore.read(log.parent).records()}
     assert kept.items() <= after.items()
     return len(after) - len(kept)
 
@@ -213,8 +213,8 @@ def test_ten_random_kills_of_the_driver_lose_nothing_and_change_nothing(suite, t
 
     gained = [kill_at_random(start, log, rng) for _ in range(10)]
     assert sum(n > 0 for n in gained) >= 8
-    plan, _ = Store.read(out).load_plan()
-    assert pending(plan, Store.read(out)), "the kills came too late"
+    plan, _ = CellStore.read(out).load_plan()
+    assert pending(plan, CellStore.read(out)), "the kills came too late"
     found = bench(suite, out, n_seeds=12, engine=InlineEngine())
     whole = bench(suite, tmp_path / "whole", n_seeds=12, engine=InlineEngine())
     assert found.fingerprint() == whole.fingerprint()
@@ -237,7 +237,7 @@ def test_twenty_random_kills_of_driver_or_worker_lose_no_finished_cell(suite, tm
 
 
 def keys_in(out):
-    return {r.key for r in Store.read(out).records()} if (out / "cells.log").exists() else set()
+    return {r.key for r in CellStore.read(out).records()} if (out / "cells.log").exists() else set()
 
 
 def kill_after(driver, log, rng, *, a_worker_first):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from melee.benchmark.cells import Dataset, Plan
 from melee.benchmark.files import write_checked
-from melee.benchmark.store import Record, Store
+from melee.benchmark.store import CellStore, Record
 from melee.errors import DataError
 from tests.benchmark.made import wait_until
 
@@ -42,7 +42,7 @@ ORIGINAL = {record.key: as_stored(record) for record in some_records()}
 
 
 def write_log(directory):
-    with Store.open(directory) as store:
+    with CellStore.open(directory) as store:
         for record in some_records():
             store.add(record)
     return (directory / "cells.log").read_bytes()
@@ -55,7 +55,7 @@ def log(tmp_path_factory):
 
 def put(directory, content):
     directory.mkdir(exist_ok=True)
-    with Store.open(directory):
+    with CellStore.open(directory):
         pass
     (directory / "cells.log").write_bytes(content)
 
@@ -84,7 +84,7 @@ def test_rewards_of_zero_and_one_take_an_eighth_of_a_byte():
 
 def test_what_was_added_is_there_when_opened_again(tmp_path):
     write_log(tmp_path / "s")
-    store = Store.read(tmp_path / "s")
+    store = CellStore.read(tmp_path / "s")
     assert kept(store) == ORIGINAL
     assert len(store) == 4
     assert "c" * 32 in store
@@ -95,11 +95,11 @@ def test_what_was_added_is_there_when_opened_again(tmp_path):
 
 
 def test_the_latest_of_two_records_of_a_cell_counts(tmp_path):
-    with Store.open(tmp_path) as store:
+    with CellStore.open(tmp_path) as store:
         store.add(Record.failure("k", "no memory"))
         store.add(Record.of("k", np.ones(3), 0.1))
         assert not store.failed("k")
-    assert kept(Store.read(tmp_path)) == {"k": ([1.0, 1.0, 1.0], 0.1, "")}
+    assert kept(CellStore.read(tmp_path)) == {"k": ([1.0, 1.0, 1.0], 0.1, "")}
 
 
 @settings(max_examples=150)
@@ -110,21 +110,21 @@ def test_a_flipped_bit_costs_the_record_it_is_in_and_is_named(data, log, tmp_pat
     damaged[at // 8] ^= 1 << at % 8
     directory = tmp_path_factory.mktemp("flipped")
     put(directory, bytes(damaged))
-    for opened in (Store.read, Store.open):
+    for opened in (CellStore.read, CellStore.open):
         with opened(directory) as store:
             found = kept(store)
             assert found.items() <= ORIGINAL.items()
             assert len(found) == 3
             assert len(store.damage) == 1
             assert str(directory / "cells.log") in store.damage[0]
-    with Store.open(directory) as store:  # opening for writing has mended it
+    with CellStore.open(directory) as store:  # opening for writing has mended it
         assert not store.damage
         assert kept(store) == found
         for record in some_records():
             if record.key not in store:
                 store.add(record)
         assert kept(store) == ORIGINAL
-    assert kept(Store.read(directory)) == ORIGINAL
+    assert kept(CellStore.read(directory)) == ORIGINAL
 
 
 @settings(max_examples=150)
@@ -133,13 +133,13 @@ def test_a_file_cut_anywhere_keeps_the_whole_records_before(data, log, tmp_path_
     length = data.draw(st.integers(0, len(log)))
     directory = tmp_path_factory.mktemp("cut")
     put(directory, log[:length])
-    found = kept(Store.read(directory))
+    found = kept(CellStore.read(directory))
     assert list(found.items()) == list(ORIGINAL.items())[: len(found)]
-    with Store.open(directory) as store:
+    with CellStore.open(directory) as store:
         assert kept(store) == found
         assert len(store.damage) <= 1
         store.add(Record.of("new", np.ones(5), 0.0))
-    again = Store.read(directory)
+    again = CellStore.read(directory)
     assert not again.damage
     assert {key: value for key, value in kept(again).items() if key != "new"} == found
     assert "new" in again
@@ -149,14 +149,14 @@ def test_a_file_cut_anywhere_keeps_the_whole_records_before(data, log, tmp_path_
 @given(junk=st.binary(max_size=60), place=st.integers(0, 4))
 def test_junk_between_records_hides_none_of_them(junk, place, tmp_path_factory):
     directory = tmp_path_factory.mktemp("junk")
-    with Store.open(directory) as store:
+    with CellStore.open(directory) as store:
         ends = [0]
         for record in some_records():
             store.add(record)
             ends.append((directory / "cells.log").stat().st_size)
     content = (directory / "cells.log").read_bytes()
     put(directory, content[: ends[place]] + junk + content[ends[place] :])
-    assert kept(Store.read(directory)) == ORIGINAL
+    assert kept(CellStore.read(directory)) == ORIGINAL
 
 
 class FullDisk(FileIO):
@@ -171,7 +171,7 @@ class FullDisk(FileIO):
 def test_a_full_disk_gets_a_sentence_and_leaves_no_torn_record(tmp_path):
     write_log(tmp_path)
     before = (tmp_path / "cells.log").read_bytes()
-    with Store.open(tmp_path) as store:
+    with CellStore.open(tmp_path) as store:
         assert store._log is not None
         store._log.close()
         store._log = FullDisk(tmp_path / "cells.log", "a")
@@ -179,14 +179,14 @@ def test_a_full_disk_gets_a_sentence_and_leaves_no_torn_record(tmp_path):
             store.add(Record.of("e" * 32, np.random.default_rng(0).random(500), 0.1))
         assert "e" * 32 not in store
     assert (tmp_path / "cells.log").read_bytes() == before
-    assert not Store.read(tmp_path).damage
+    assert not CellStore.read(tmp_path).damage
 
 
 def test_a_plan_that_does_not_fit_on_the_disk_gets_a_sentence(tmp_path, monkeypatch):
     def full(path, content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with Store.open(tmp_path) as store:
+    with CellStore.open(tmp_path) as store:
         monkeypatch.setattr("melee.benchmark.files.write_atomically", full)
         with pytest.raises(DataError, match="no space left on the disk"):
             store.save_plan(A_PLAN, {})
@@ -199,7 +199,7 @@ def test_records_are_forced_to_the_disk_now_and_then_and_at_the_end(tmp_path, mo
         synced.append(os.fstat(descriptor).st_ino)
         sync(descriptor)
 
-    with Store.open(tmp_path) as store:
+    with CellStore.open(tmp_path) as store:
         monkeypatch.setattr("melee.benchmark.store.time.monotonic", lambda: now[0])
         monkeypatch.setattr(os, "fsync", note)
         log = (tmp_path / "cells.log").stat().st_ino
@@ -217,19 +217,19 @@ def test_an_interrupt_while_a_record_is_written_leaves_none_of_it(tmp_path):
             raise KeyboardInterrupt
 
     write_log(tmp_path)
-    with Store.open(tmp_path) as store:
+    with CellStore.open(tmp_path) as store:
         assert store._log is not None
         store._log.close()
         store._log = Interrupted(tmp_path / "cells.log", "a")
         with pytest.raises(KeyboardInterrupt):
             store.add(Record.failure("e" * 32, "x"))
-    assert kept(Store.read(tmp_path)) == ORIGINAL
+    assert kept(CellStore.read(tmp_path)) == ORIGINAL
 
 
 def test_the_plan_comes_back_as_it_was(tmp_path):
-    with Store.open(tmp_path) as store:
+    with CellStore.open(tmp_path) as store:
         store.save_plan(A_PLAN, {"suite": "s"})
-    plan, about = Store.read(tmp_path).load_plan()
+    plan, about = CellStore.read(tmp_path).load_plan()
     assert plan == A_PLAN
     assert plan.cells == A_PLAN.cells
     assert about == {"suite": "s"}
@@ -238,14 +238,14 @@ def test_the_plan_comes_back_as_it_was(tmp_path):
 @given(data=st.data())
 def test_a_flipped_bit_in_the_plan_never_goes_unnoticed(data, tmp_path_factory):
     directory = tmp_path_factory.mktemp("plan")
-    with Store.open(directory) as store:
+    with CellStore.open(directory) as store:
         store.save_plan(A_PLAN, {"suite": "s"})
     content = bytearray((directory / "plan.json").read_bytes())
     at = data.draw(st.integers(0, 8 * len(content) - 1))
     content[at // 8] ^= 1 << at % 8
     (directory / "plan.json").write_bytes(content)
     try:
-        plan, about = Store.read(directory).load_plan()
+        plan, about = CellStore.read(directory).load_plan()
     except DataError as error:
         assert str(directory / "plan.json") in str(error)  # noqa: PT017 - or else it is harmless
         assert "melee bench" in str(error)  # noqa: PT017
@@ -255,18 +255,18 @@ def test_a_flipped_bit_in_the_plan_never_goes_unnoticed(data, tmp_path_factory):
 
 def test_a_second_driver_is_told_who_the_first_is(tmp_path):
     with (
-        Store.open(tmp_path),
+        CellStore.open(tmp_path),
         pytest.raises(DataError, match=rf"another run is writing there \(process {os.getpid()}\)"),
     ):
-        Store.open(tmp_path)
-    with Store.open(tmp_path):
+        CellStore.open(tmp_path)
+    with CellStore.open(tmp_path):
         pass
 
 
 def test_a_killed_driver_holds_no_lock(tmp_path):
     code = (
-        "import sys, time; from melee.benchmark.store import Store;"
-        "store = Store.open(sys.argv[1]); print('open', flush=True); time.sleep(60)"
+        "import sys, time; from melee.benchmark.store import CellStore;"
+        "store = CellStore.open(sys.argv[1]); print('open', flush=True); time.sleep(60)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
@@ -274,15 +274,15 @@ def test_a_killed_driver_holds_no_lock(tmp_path):
         assert driver.stdout is not None
         assert driver.stdout.readline() == "open\n"
         with pytest.raises(DataError, match=rf"process {driver.pid}\)"):
-            Store.open(tmp_path)
-        assert Store.read(tmp_path).damage == []  # looking is allowed
+            CellStore.open(tmp_path)
+        assert CellStore.read(tmp_path).damage == []  # looking is allowed
         driver.send_signal(signal.SIGKILL)
         driver.wait()
     wait_until(lambda: can_open(tmp_path))
 
 
 def can_open(directory):
-    with Store.open(directory):
+    with CellStore.open(directory):
         return True
 
 
@@ -291,7 +291,7 @@ def test_what_a_killed_driver_was_writing_is_cleared_away(tmp_path):
     for name in ["plan.json", "datasets.json", "cells.log", "store.json"]:
         (tmp_path / f".{name}.0123abcd.tmp").write_text("half")
     (tmp_path / ".notes.1").write_text("of somebody else")
-    with Store.open(tmp_path):
+    with CellStore.open(tmp_path):
         pass
     names = {file.name for file in tmp_path.iterdir()}
     assert names == {"store.json", "cells.log", "lock", ".notes.1"}
@@ -300,9 +300,9 @@ def test_what_a_killed_driver_was_writing_is_cleared_away(tmp_path):
 def test_a_store_whose_making_was_killed_is_made_again(tmp_path):
     for name in ["lock", ".store.json.0123abcd.tmp"]:
         (tmp_path / name).write_text("half")
-    with Store.open(tmp_path) as store:
+    with CellStore.open(tmp_path) as store:
         store.add(some_records()[0])
-    assert len(Store.read(tmp_path)) == 1
+    assert len(CellStore.read(tmp_path)) == 1
 
 
 def a_file(path: Path):
@@ -346,18 +346,18 @@ def test_a_directory_of_something_else_is_refused_and_left_alone(make, sentence,
     make(path)
     before = [(file, file.stat().st_mtime_ns) for file in sorted(path.rglob("*"))]
     with pytest.raises(DataError, match=sentence):
-        Store.open(path)
+        CellStore.open(path)
     assert [(file, file.stat().st_mtime_ns) for file in sorted(path.rglob("*"))] == before
 
 
 def test_a_directory_that_cannot_be_made_gets_a_sentence(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(DataError, match="cannot be written to"):
-        Store.open(tmp_path / "file" / "out")
+        CellStore.open(tmp_path / "file" / "out")
 
 
 def test_a_plan_of_another_version_gets_a_sentence(tmp_path):
-    with Store.open(tmp_path) as store:
+    with CellStore.open(tmp_path) as store:
         plan = A_PLAN.as_dict()
         write_checked(tmp_path / "plan.json", {"plan": plan | {"more": 1}, "about": {}})
         with pytest.raises(
@@ -368,6 +368,9 @@ def test_a_plan_of_another_version_gets_a_sentence(tmp_path):
 
 def test_looking_where_there_is_no_benchmark_gets_a_sentence(tmp_path):
     with pytest.raises(DataError, match=r"no such directory; melee bench --out .* makes it"):
-        Store.read(tmp_path / "no")
-    with Store.open(tmp_path / "yes") as store, pytest.raises(DataError, match="no run has begun"):
+        CellStore.read(tmp_path / "no")
+    with (
+        CellStore.open(tmp_path / "yes") as store,
+        pytest.raises(DataError, match="no run has begun"),
+    ):
         store.load_plan()

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from melee import Task, prepare
 from melee.benchmark import cells, run
 from melee.benchmark.specs import expand, listed, read, separate
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.benchmark.vw import GRID, Vw, grid
 from melee.cli import app
 from melee.errors import InputError, MissingPackageError, UnknownNameError
@@ -251,7 +251,7 @@ def test_it_stands_in_the_table_and_is_not_played_again(fake, suite, tmp_path):
     assert results.about["VowpalWabbit"] == "1.2.3"
     assert results.about["settings"]["vw:--regcb"] == REGCB
     bench(suite, tmp_path / "out", specs=specs, engine=NoEngine())
-    with Store.open(tmp_path / "out") as store:
+    with CellStore.open(tmp_path / "out") as store:
         assert run.load_results(store).fingerprint() == results.fingerprint()
 
 
@@ -275,7 +275,7 @@ def test_its_keys_are_of_its_version_its_options_and_the_code_that_it_is_played_
 def test_the_second_runs_of_an_a_a_check_draw_otherwise(fake, suite, tmp_path):
     out = tmp_path / "out"
     first = bench(suite, out, specs=["vw"], n_seeds=1, a_a=True, engine=InlineEngine())
-    with Store.open(out) as store:
+    with CellStore.open(out) as store:
         second = run.load_results(store, replicate=1)
     rewards = [one.cell("three", "vw", 0).rewards.tolist() for one in (first, second)]
     assert rewards[0] != rewards[1]
@@ -325,7 +325,7 @@ def test_a_process_without_it_stops_and_leaves_no_failures(fake, suite, tmp_path
 
     with pytest.raises(MissingPackageError, match="explorer vw needs vowpalwabbit"):
         bench(suite, tmp_path / "out", specs=["vw"], engine=Elsewhere())
-    store = Store.read(tmp_path / "out")
+    store = CellStore.read(tmp_path / "out")
     assert not [one for one in store.records() if "vowpalwabbit" in one.problem]
 
 

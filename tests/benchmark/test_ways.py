@@ -10,7 +10,7 @@ from melee.benchmark import cells
 from melee.benchmark.cells import agent_version, code_version
 from melee.benchmark.facts import Facts
 from melee.benchmark.run import AS_AGENT, estimate, load_results
-from melee.benchmark.store import Store
+from melee.benchmark.store import CellStore
 from melee.cli import app
 from melee.datasets import load_suite
 from melee.errors import InputError, UnknownNameError
@@ -168,7 +168,7 @@ def test_a_table_that_changed_since_the_plan_is_not_played(tmp_path):
         "dataset t: it changed while the benchmark was running"
     }
     assert estimate(plan, None) > 0.0
-    assert load_results(Store.read(tmp_path / "out")).failures()
+    assert load_results(CellStore.read(tmp_path / "out")).failures()
 
 
 def test_the_command_plays_one_dataset_in_both_ways():

@@ -71,6 +71,8 @@ def test_a_step_of_ridge(n):
             interface.correct(ridge, x, 1, error, 1.0 + i)
         same(interface.predict_all, ridge, x, 0, np.zeros(2))
         same(interface.note_diagonal, ridge, np.zeros((2, n)), 1)
+        for most in (0.1, 100.0):
+            same(interface.fade, ridge, 1, 0.1, most)
 
 
 @pytest.mark.parametrize("kind", [AdaptiveLearner, AdaptiveDiagonalLearner])
@@ -158,5 +160,14 @@ def test_every_other_form_is_tested_here():
         if called is not form and called not in kernels.IMPLEMENTATIONS
     }
     sums = {"dot", "dot_row", "dot_rows", "quadratic_form", "largest", "disagree"}
-    sums |= {"add_to_row", "ridge_gain", "sgd_step", "sgd_correct_all", "join", "centre", "note"}
+    sums |= {
+        "add_to_row",
+        "ridge_gain",
+        "ridge_fade",
+        "sgd_step",
+        "sgd_correct_all",
+        "join",
+        "centre",
+        "note",
+    }
     assert others == sums | {"scale_row", "widen", "standardize", "usable", "sort", "copy_bytes"}

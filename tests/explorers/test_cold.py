@@ -344,7 +344,7 @@ def test_a_rescaled_explorer_decides_row_by_row_as_in_the_compiled_pass(spec, ha
         action, p = bandit.act(x)
         assert (action, p) == (run.actions[i], run.probabilities[i])
         bandit.learn(x, action, hard.task.rewards[row, action], p)
-    assert bandit.diagnostics == run.diagnostics
+    assert bandit.diagnostics() == run.diagnostics
 
 
 def test_rescaling_is_the_default_of_melee_alone():

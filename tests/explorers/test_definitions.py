@@ -122,7 +122,7 @@ def test_candidate_and_action_are_drawn_as_if_the_candidate_came_first():
         bandit._rng = stream(seed, "exploration")
         action, p = bandit.act(x)
         bandit.learn(x, action, 1.0, p)
-        bandit.n_learned -= 1
+        bandit.n_learned_ -= 1
         gain = state.log_weights - log_weights - 0.2 * 0.01 / q
         counts[np.argmax(gain), action] += 1
         restore(state, start)

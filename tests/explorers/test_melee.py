@@ -447,19 +447,19 @@ def test_without_the_guard_unfamiliar_inputs_are_held_and_the_policy_goes_on():
         by_bound += bool((pmf == naive.greedy((means + spreads).round(12))).all())
     assert by_bound < 60  # the fallback would have played otherwise
     assert_array_equal(inner_state(bandit).guard.fallbacks, [60, 0, 0])
-    assert set(bandit.diagnostics.values()) == {0.0}
+    assert set(bandit.diagnostics().values()) == {0.0}
 
 
 def test_diagnostics_are_shares_of_the_rounds_that_were_decided_and_learned():
     bandit = bandit_with(unfamiliar(), hidden=0)
     x = [0.1, 0.2, 0.3]
-    assert bandit.diagnostics == {"guard: unfamiliar": 0.0, "guard: over budget": 0.0}
+    assert bandit.diagnostics() == {"guard: unfamiliar": 0.0, "guard: over budget": 0.0}
     for _ in range(5):
         bandit.learn(x, 0, 1.0, 1.0)  # what others decided
     for _ in range(3):
         bandit.act(x)  # never learned
     assert_array_equal(inner_state(bandit).guard.fallbacks, [0, 0, 0])
-    assert bandit.diagnostics == {"guard: unfamiliar": 0.0, "guard: over budget": 0.0}
+    assert bandit.diagnostics() == {"guard: unfamiliar": 0.0, "guard: over budget": 0.0}
     for n in range(1, 4):
         action, p = bandit.act(x)
         assert inner_state(bandit).guard.latest[0] == 1
@@ -467,7 +467,7 @@ def test_diagnostics_are_shares_of_the_rounds_that_were_decided_and_learned():
             bandit.learn(x, action, 1.0, p)
             assert inner_state(bandit).guard.latest[0] == -1
         assert_array_equal(inner_state(bandit).guard.fallbacks, [n, n, 0])
-    assert bandit.diagnostics == {"guard: unfamiliar": 1.0, "guard: over budget": 0.0}
+    assert bandit.diagnostics() == {"guard: unfamiliar": 1.0, "guard: over budget": 0.0}
 
 
 def test_diagnostics_of_a_bandit_are_those_of_a_run():
@@ -478,15 +478,15 @@ def test_diagnostics_of_a_bandit_are_those_of_a_run():
             x, rewards = prepared.task.contexts[row], prepared.task.rewards[row]
             action, p = bandit.act(x)
             bandit.learn(x, action, rewards[action], p)
-        assert bandit.diagnostics == simulate(prepared, spec, seed=2).diagnostics
-    assert bandit.diagnostics == {}
+        assert bandit.diagnostics() == simulate(prepared, spec, seed=2).diagnostics
+    assert bandit.diagnostics() == {}
 
 
 def test_the_share_of_rounds_over_budget_is_that_of_the_greedy_ones():
     bandit = bandit_with(bonus_of(4.0), budget=0.1, hidden=0)
     played(bandit, 200, pay=costly)
     n_over = inner_state(bandit).guard.fallbacks[2]
-    assert bandit.diagnostics == {"guard: unfamiliar": 0.0, "guard: over budget": n_over / 200}
+    assert bandit.diagnostics() == {"guard: unfamiliar": 0.0, "guard: over budget": n_over / 200}
     assert 0.1 < n_over / 200 < 1.0
 
 
@@ -495,7 +495,7 @@ def test_counting_begins_anew_when_contexts_are_rescaled():
     for n_more, counted in [(31, 31), (1, 0), (31, 31), (1, 0), (192, 0), (50, 50)]:
         played(bandit, n_more)
         assert_array_equal(inner_state(bandit).guard.fallbacks, [counted, counted, 0])
-        assert learner_of(bandit).totals[ROUNDS] == bandit.n_learned
+        assert learner_of(bandit).totals[ROUNDS] == bandit.n_learned_
 
 
 def test_exploring_that_pays_costs_no_budget():
@@ -600,7 +600,7 @@ def test_what_mu_draws_is_not_charged_to_the_guards_budget():
             x, rewards = prepared.task.contexts[row], prepared.task.rewards[row]
             action, p = bandit.act(x)
             bandit.learn(x, action, rewards[action], p)
-        assert bandit.diagnostics["guard: over budget"] < 0.05
+        assert bandit.diagnostics()["guard: over budget"] < 0.05
 
 
 # --- policies on disk ---------------------------------------------------------------------------

@@ -136,7 +136,7 @@ def test_a_state_that_starts_again_ends_as_if_it_had_learned_its_rounds_one_by_o
         one.learn(contexts[i], i % K, rewards[i], 0.5)
     past = np.arange(1, n + 1), np.arange(n) % K, rewards[:n], np.full(n, 0.5)
     restart(other._state, contexts[:n], *past)
-    other.n_learned = n
+    other.n_learned_ = n
     for bandit in (one, other):
         bandit.learn(contexts[n], 0, rewards[n], 0.5)
     for mine, theirs in zip(arrays_of(one._state), arrays_of(other._state), strict=True):

@@ -38,7 +38,7 @@ def many_rounds(n_rounds):
             pmf=eligible if i % 2 else None,
             id=f"e{i}",
             time=1.7e9 + float(rng.random()),
-            explorer="linucb",
+            policy="linucb",
             version="3",
             stands_for=10.0 if i % 5 == 4 else 1.0,
         )
@@ -116,12 +116,12 @@ def test_without_a_pmf_only_the_probability_that_is_known_is_written():
 
 
 def test_only_what_the_line_does_not_say_is_repeated():
-    one = Round({"age": 1.0, "tags": ("x", "y")}, "a", 0.5, 1.0, explorer="linucb", time=-1.0)
+    one = Round({"age": 1.0, "tags": ("x", "y")}, "a", 0.5, 1.0, policy="linucb", time=-1.0)
     decision = json.loads(line_of(one, ["a", "b"]))
     assert decision["c"]["context"] == {"age": 1.0, "tags=x": 1.0, "tags=y": 1.0}
     assert decision["_melee"] == {
         "context": {"age": 1.0, "tags": ["x", "y"]},
-        "explorer": "linucb",
+        "policy": "linucb",
         "time": -1.0,
     }
 

@@ -60,7 +60,7 @@ def rounds(draw):
         id=draw(optional_texts),
         time=draw(times),
         pmf=pmf,
-        explorer=draw(optional_texts),
+        policy=draw(optional_texts),
         version=draw(optional_texts),
         stands_for=draw(counts),
     )
@@ -75,7 +75,7 @@ def exactly(history):
         (
             repr(one.context.tolist() if isinstance(one.context, np.ndarray) else one.context),
             repr([one.action, one.reward, one.probability, one.id, one.time]),
-            repr([one.pmf, one.explorer, one.version, one.stands_for]),
+            repr([one.pmf, one.policy, one.version, one.stands_for]),
         )
         for one in history
     ]
@@ -122,7 +122,7 @@ json_values = st.recursive(
     max_leaves=6,
 )
 names = [
-    *("id", "time", "context", "action", "probability", "reward", "pmf", "explorer", "version"),
+    *("id", "time", "context", "action", "probability", "reward", "pmf", "policy", "version"),
     "stands_for",
 ]
 decision_names = [

@@ -34,7 +34,7 @@ def test_our_table_has_a_column_for_every_field(tmp_path):
         "probability": 0.5,
         "reward": 1.0,
         "pmf": None,
-        "explorer": None,
+        "policy": None,
         "version": None,
         "stands_for": None,
     }

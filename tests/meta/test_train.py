@@ -84,13 +84,13 @@ def test_the_meta_dataset_grows_by_one_task_a_round(monkeypatch):
     from melee.meta import learn
 
     sizes = []
-    of = learn.Pairs.of
+    of = learn.Comparisons.of
 
     def counted(blocks, *others):
         sizes.append(len(blocks))
         return of(blocks, *others)
 
-    monkeypatch.setattr(learn.Pairs, "of", counted)
+    monkeypatch.setattr(learn.Comparisons, "of", counted)
     list(aggrevate(TINY))
     assert sizes == [1, 2, 3, 4, 5]
 

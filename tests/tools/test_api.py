@@ -26,6 +26,7 @@ def test_the_interface_has_names_signatures_settings_commands_and_formats():
     assert "explorer linucb:alpha=0.1" in NOW
     assert "learner ridge" in NOW
     assert "command melee bench --suite (required)" in NOW
+    assert "command melee journal verify PLACE (required)" in NOW
     for module in ("agent.file", "benchmark.store", "artefact"):
         assert any(line.startswith(f"format of melee.{module} is ") for line in NOW)
 

@@ -448,7 +448,7 @@ class Agent:
         storing.restore(agent, content, where, log)
         return agent
 
-    def _noted(self) -> storing.Noted:
+    def _noted(self) -> storing.NotedAgent:
         """Everything that is to be saved, noted in a moment."""
         return storing.noted(self)
 

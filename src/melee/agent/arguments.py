@@ -59,7 +59,7 @@ def check_lengths(first: Sequence[Any], **others: Sequence[Any]) -> None:
 def check_alike(contexts: Sequence[Context]) -> None:
     """Refuse contexts of several kinds."""
     if not isinstance(contexts, np.ndarray):
-        widths = {0 if isinstance(one, dict) else len(one) for one in contexts}
+        widths = {0 if isinstance(context, dict) else len(context) for context in contexts}
         if len(widths) > 1:
             raise InputError(
                 "the contexts are of several kinds; expected all dicts, or rows of as many "

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from melee.agent.arguments import read_labels
-from melee.agent.file import Arrays, under
+from melee.agent.file import Arrays
 from melee.agent.knowledge import MAX_MODEL_BYTES, MOST_EARNED, Knowledge, Labels, Lesson
 from melee.agent.pairs import LEAST_ROOM, PairModel
 from melee.arrays import Floats, Ints
@@ -87,10 +87,10 @@ class Catalogue(Knowledge):
         self.room = LEAST_ROOM
         self.young = None
         self.model = self._new_model(0)
-        self._begin()
+        self._derive()
 
-    def _begin(self) -> None:
-        """What is derived from the rest."""
+    def _derive(self) -> None:
+        """What follows from the rest."""
         taken = {record for record, _, _ in self.items.values()}
         self._free = [one for one in range(N_RECORDS - 1, -1, -1) if one not in taken]
         self._drop_rows()
@@ -131,58 +131,31 @@ class Catalogue(Knowledge):
             "features": self.features.to_json(),
             "traits": self.traits.to_json(),
         }
-        arrays: Arrays = {}
-        for name, model in zip(("model", "young"), self.models, strict=False):
-            about[name], parts = model.to_parts()
-            arrays |= {f"{name}.{path}": array for path, array in parts.items()}
-        return about, arrays
+        return about, self._models_to_parts(about)
 
-    @classmethod
-    def restored(
-        cls,
-        about: Any,
-        arrays: Arrays,
-        explorer: Explorer,
-        floor: float,
-        seed: int,
-        half_life: int | None,
-        reward_range: RewardRange,
-    ) -> "Catalogue":
-        """What was written, of an agent with these parameters."""
-        known = cls.__new__(cls)
-        explorer.check_candidates()
-        known.reward_range = reward_range
-        known.explorer, known.floor, known.seed, known.half_life = explorer, floor, seed, half_life
-        known.features = FeatureMap.from_json(about["features"])
-        known.traits = FeatureMap.from_json(about["traits"])
-        known.n_learned = read_whole(about["n_learned"], 0, 2**62)
-        known.version = read_whole(about["version"], 0, 2**62)
-        known.total_reward = read_number(about["total_reward"], -MOST_EARNED, MOST_EARNED)
-        known.room = read_whole(about["room"], 1, 2 * MOST_CANDIDATES)
-        sizes = known.features.n_features, known.traits.n_features
-        known.sides = [read_whole(one, -sizes[1], sizes[0]) for one in about["sides"]]
-        if sorted(known.sides) != list(range(-sizes[1], sizes[0])):
+    def _read_actions(self, about: Any) -> None:
+        """The candidates that were written, and the columns of pairs."""
+        self.explorer.check_candidates()
+        self.traits = FeatureMap.from_json(about["traits"])
+        self.room = read_whole(about["room"], 1, 2 * MOST_CANDIDATES)
+        sizes = self.features.n_features, self.traits.n_features
+        self.sides = [read_whole(side, -sizes[1], sizes[0]) for side in about["sides"]]
+        if sorted(self.sides) != list(range(-sizes[1], sizes[0])):
             raise DataError("columns that do not exist")
-        known.items = OrderedDict()
+        self.items = OrderedDict()
         for label, record, rounds, earned in about["items"]:
-            known.items[check_label(label_from_json(label))] = [
+            self.items[check_label(label_from_json(label))] = [
                 read_whole(record, 0, N_RECORDS),
                 read_whole(rounds, 0, 2**62),
                 read_number(earned, -MOST_EARNED, MOST_EARNED),
             ]
-        if len({record for record, _, _ in known.items.values()}) < len(about["items"]):
+        if len({record for record, _, _ in self.items.values()}) < len(about["items"]):
             raise DataError("two candidates with one record")
-        models: dict[str, PairModel] = {}
-        for name in ("model", "young"):
-            if name == "model" or name in about:
-                one = about[name]
-                if (one["sides"], one["n_actions"]) != (known.sides, known.room):
-                    raise DataError("a model of another size")
-                own = (explorer, seed, reward_range)
-                models[name] = PairModel.from_parts(*own, one, under(name, arrays))
-        known.model, known.young = models["model"], models.get("young")
-        known._begin()
-        return known
+
+    def _read_model(self, about: Any, arrays: Arrays) -> PairModel:
+        if (about["sides"], about["n_actions"]) != (self.sides, self.room):
+            raise DataError("a model of another size")
+        return PairModel.from_parts(self.explorer, self.seed, self.reward_range, about, arrays)
 
     def number(self, label: Label) -> int:
         """Refused: candidates are known by what they are offered with."""

@@ -50,7 +50,7 @@ ROUNDING = 1e-12
 """A smaller effect, in units of the rewards' range, is none."""
 
 
-class Noted(NamedTuple):
+class NotedQuestion(NamedTuple):
     """What an answer needs; nothing in it changes any more."""
 
     question: Question
@@ -70,7 +70,7 @@ class Each(NamedTuple):
     values: tuple[Value, ...]
 
 
-class Rows(NamedTuple):
+class OfferedRows(NamedTuple):
     """Candidates before they are scaled and joined to the context, and the same without each name.
 
     Laying them out takes long where they are many, and is done when the agent goes on.
@@ -123,7 +123,7 @@ def _explain_offered(
     return _answer_offered(noted, rows, agent._policy)
 
 
-def _note(question: Question, knowledge: Knowledge) -> Noted:
+def _note(question: Question, knowledge: Knowledge) -> NotedQuestion:
     """Everything that the answer needs, in a moment; changes nothing."""
     model, labels = knowledge.model, question.labels
     if labels is not None and question.pmf is None:
@@ -145,7 +145,7 @@ def _note(question: Question, knowledge: Knowledge) -> Noted:
         own, inputs, names = None, [], []
     known = knowledge.labels if chosen is None else tuple(knowledge.labels[i] for i in chosen)
     t = model.n_learned + 1
-    return Noted(
+    return NotedQuestion(
         question, pmf, known, knowledge.explorer, own, t, inputs, names, unit(model.state.range)
     )
 
@@ -211,7 +211,9 @@ def _inside(state: Any, rows: list[Floats]) -> tuple[Any, list[Floats]]:
     return own, inputs
 
 
-def _note_offered(question: Question, known: Catalogue, offered: Offered) -> tuple[Noted, Rows]:
+def _note_offered(
+    question: Question, known: Catalogue, offered: Offered
+) -> tuple[NotedQuestion, OfferedRows]:
     """Everything that the answer about candidates needs, in a moment."""
     context, model = question.context, known.model
     pmf = question.pmf or tuple(known.probabilities(context, offered))
@@ -246,7 +248,7 @@ def _note_offered(question: Question, known: Catalogue, offered: Offered) -> tup
             names.append((name, Each(tuple(values))))
     chances = dict(zip(offered.labels, pmf, strict=True))
     state, t = copy_state(model.state.inner), model.n_learned + 1
-    noted = Noted(
+    noted = NotedQuestion(
         question,
         chances,
         offered.labels,
@@ -257,11 +259,11 @@ def _note_offered(question: Question, known: Catalogue, offered: Offered) -> tup
         names,
         unit(model.state.range),
     )
-    rows = Rows(contexts, tables, records, model.sides, copy_state(model.state.scaling))
+    rows = OfferedRows(contexts, tables, records, model.sides, copy_state(model.state.scaling))
     return noted, rows
 
 
-def _answer_offered(noted: Noted, rows: Rows, policy: str) -> Explanation:
+def _answer_offered(noted: NotedQuestion, rows: OfferedRows, policy: str) -> Explanation:
     """What there is to say of every candidate."""
     paired, inputs = noted.state, []
     n, n_columns = len(rows.records), len(rows.sides)
@@ -275,7 +277,7 @@ def _answer_offered(noted: Noted, rows: Rows, policy: str) -> Explanation:
     return _answer(noted._replace(state=paired.inner, inputs=inputs), policy)
 
 
-def _answer(noted: Noted, policy: str) -> Explanation:
+def _answer(noted: NotedQuestion, policy: str) -> Explanation:
     """What there is to say of every action."""
     question, said = noted.question, _said(noted)
     nothing = (None, None, None, ())
@@ -289,7 +291,7 @@ def _answer(noted: Noted, policy: str) -> Explanation:
     return Explanation(tuple(actions), policy, *about)
 
 
-def _said(noted: Noted) -> dict[Label, tuple[Any, ...]]:
+def _said(noted: NotedQuestion) -> dict[Label, tuple[Any, ...]]:
     """Prediction, uncertainty, bonus and features of every action, in units of reward."""
     n = len(noted.known)
     learner = next(growth.learners(noted.state), None) if noted.explorer.predicts else None

@@ -83,8 +83,8 @@ class Explanation:
     def as_table(self) -> list[dict[str, Any]]:
         """A row for every action, as `pandas.DataFrame` takes them; `features` is a dict."""
         return [
-            {**vars(one), "features": {part.name: part.effect for part in one.features}}
-            for one in self.actions
+            {**vars(explained), "features": {part.name: part.effect for part in explained.features}}
+            for explained in self.actions
         ]
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class Explanation:
             inside = (f"<{tag} style='{STYLE}'>{escape(cell)}</{tag}>" for cell in cells)
             return f"<tr>{''.join(inside)}</tr>"
 
-        body = "".join(row(_cells(one), "td") for one in self.actions[:SHOWN])
+        body = "".join(row(_cells(explained), "td") for explained in self.actions[:SHOWN])
         body += "".join(f"<tr><td colspan='6'>{line}</td></tr>" for line in self._more())
         return (
             f"<div>{escape(self._about())}<table><thead>{row(_COLUMNS, 'th')}</thead>"
@@ -125,13 +125,15 @@ class Explanation:
         return [f"… and {left} more"] if left > 0 else []
 
 
-def _cells(one: Explained) -> tuple[str, ...]:
+def _cells(explained: Explained) -> tuple[str, ...]:
     """An action as a row of a table to be read."""
-    numbers = (one.prediction, one.uncertainty, one.bonus)
-    parts = (f"{_plain(part.name)}={_value(part.value)} {_signed(part)}" for part in one.features)
+    numbers = (explained.prediction, explained.uncertainty, explained.bonus)
+    parts = (
+        f"{_plain(part.name)}={_value(part.value)} {_signed(part)}" for part in explained.features
+    )
     return (
-        _plain(one.action),
-        f"{one.probability:.3f}",
+        _plain(explained.action),
+        f"{explained.probability:.3f}",
         *("–" if number is None else reward_text(number) for number in numbers),
         ", ".join(parts) or "–",
     )

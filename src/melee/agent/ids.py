@@ -60,8 +60,8 @@ def checksum(context: Context, chosen: Ints | None) -> int:
     so_far = 0 if chosen is None else zlib.crc32(chosen.data)
     if type(context) is not dict:
         return zlib.crc32(context, so_far)  # type: ignore[arg-type]
-    numbers = array("d", [one for one in context.values() if type(one) is float])
-    words = [name if type(one) is float else f"{name}={one}" for name, one in context.items()]
+    numbers = array("d", [value for value in context.values() if type(value) is float])
+    words = [name if type(value) is float else f"{name}={value}" for name, value in context.items()]
     text = "\0".join(words).encode("utf-8", "surrogatepass")
     return zlib.crc32(text, zlib.crc32(numbers, so_far))
 

@@ -1,7 +1,7 @@
 """What an agent knows: its actions, its features, and the models that were learned of them."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class Knowledge:
         self.set_labels(labels, [0] * len(labels), [0.0] * len(labels))
         self.young: Model | None = None
         self.model = self._new_model(0)
-        self.make_room()
+        self._derive()
 
     def to_parts(self) -> tuple[dict[str, Any], Arrays]:
         """Everything in it, copied: what JSON can hold, and arrays by name."""
@@ -92,11 +92,15 @@ class Knowledge:
             "total_reward": self.total_reward,
             "features": self.features.to_json(),
         }
+        return about, self._models_to_parts(about)
+
+    def _models_to_parts(self, about: dict[str, Any]) -> Arrays:
+        """The arrays of the models by name; what JSON can hold of them goes to `about`."""
         arrays: Arrays = {}
         for name, model in zip(_MODELS, self.models, strict=False):
             about[name], parts = model.to_parts()
             arrays |= {f"{name}.{path}": array for path, array in parts.items()}
-        return about, arrays
+        return arrays
 
     @classmethod
     def from_parts(
@@ -108,35 +112,40 @@ class Knowledge:
         seed: int,
         half_life: int | None,
         reward_range: RewardRange,
-    ) -> "Knowledge":
+    ) -> Self:
         """What was written, of an agent with these parameters."""
         known = cls.__new__(cls)
         known.reward_range = reward_range
         known.explorer, known.floor, known.seed, known.half_life = explorer, floor, seed, half_life
+        known.features = FeatureMap.from_json(about["features"])
+        known.n_learned = read_whole(about["n_learned"], 0, 2**62)
+        known.version = read_whole(about["version"], 0, 2**62)
+        known.total_reward = read_number(about["total_reward"], -MOST_EARNED, MOST_EARNED)
+        known._read_actions(about)
+        models = [name for name in _MODELS if name == "model" or name in about]
+        read = [known._read_model(about[name], under(name, arrays)) for name in models]
+        known.model, known.young = read[0], read[1] if len(read) > 1 else None
+        known._derive()
+        return known
+
+    def _read_actions(self, about: Any) -> None:
+        """The actions that were written, and what is counted of each."""
         labels = tuple(read_labels([label_from_json(label) for label in about["labels"]], 1))
         plays = [read_whole(n, 0, 2**62) for n in about["plays"]]
         rewards = [read_number(r, -MOST_EARNED, MOST_EARNED) for r in about["rewards"]]
         if {len(plays), len(rewards)} != {len(labels)}:
             raise DataError("actions whose counts are missing")
-        known.set_labels(labels, plays, rewards)
-        known.features = FeatureMap.from_json(about["features"])
-        known.n_learned = read_whole(about["n_learned"], 0, 2**62)
-        known.version = read_whole(about["version"], 0, 2**62)
-        known.total_reward = read_number(about["total_reward"], -MOST_EARNED, MOST_EARNED)
-        models: dict[str, Model] = {}
-        for name in _MODELS:
-            if name == "model" or name in about:
-                one = about[name]
-                if (one["n_features"], one["n_actions"]) != (
-                    known.features.n_features,
-                    len(labels),
-                ):
-                    raise DataError("a model of another size")
-                own = (explorer, seed, reward_range)
-                models[name] = Model.from_parts(*own, one, under(name, arrays))
-        known.model, known.young = models["model"], models.get("young")
-        known.make_room()
-        return known
+        self.set_labels(labels, plays, rewards)
+
+    def _read_model(self, about: Any, arrays: Arrays) -> Model:
+        sizes = self.features.n_features, len(self.labels)
+        if (about["n_features"], about["n_actions"]) != sizes:
+            raise DataError("a model of another size")
+        return Model.from_parts(self.explorer, self.seed, self.reward_range, about, arrays)
+
+    def _derive(self) -> None:
+        """What follows from the rest."""
+        self.make_room()
 
     def set_labels(self, labels: Labels, plays: list[int], rewards: list[float]) -> None:
         """The actions there are, how often each was learned of, and what it earned in all."""
@@ -406,9 +415,11 @@ class Knowledge:
 
     def diagnostics(self, explorer: Explorer) -> dict[str, Any]:
         """Counts, and what the explorer says of itself."""
+        n_changes = self.model.n_changes
         return {
             "learned": self.n_learned,
             "features": self.features.n_features,
             "average reward": self.average_reward,
+            **({} if n_changes is None else {"changes noticed": n_changes}),
             **explorer.diagnostics(self.model.state),
         }

@@ -165,6 +165,16 @@ class Model:
         self.n_learned = first + len(rows)
 
     @property
+    def n_changes(self) -> int | None:
+        """Changes of the world that its learner has noticed; None if it does not look."""
+        found = [
+            learner.changes[0]
+            for learner in growth.learners(self.state)
+            if hasattr(learner, "changes")
+        ]
+        return int(sum(found)) if found else None
+
+    @property
     def axes(self) -> growth.Axes:
         """How the state's arrays grow; found on small states of the same kind."""
         if self._axes is None:
@@ -255,7 +265,7 @@ class Model:
             "some_closed": self.some_closed,
             "kind": [kind.exact, kind.hidden],
             "settings": {
-                path: float(one).hex() for path, one in growth.settings(self.state).items()
+                path: float(value).hex() for path, value in growth.settings(self.state).items()
             },
         }
         arrays = {"optimism": self.optimism.copy()}
@@ -337,7 +347,7 @@ def _settings(model: Model, fresh: Rescaled, given: dict[str, Any]) -> dict[str,
     version of the explorer had. The explorer's own parameters are what its SPEC says.
     """
     own = growth.settings(fresh)
-    read = {path: float.fromhex(read_text(one)) for path, one in given.items()}
+    read = {path: float.fromhex(read_text(text)) for path, text in given.items()}
     for path, value in read.items():
         if path not in own:
             raise DataError(f"a setting {shown(path)} that its explorer does not have")

@@ -96,11 +96,11 @@ class Pending:
             )
         return True
 
-    def noted(self) -> "Noted":
+    def noted(self) -> "NotedPending":
         """Everything in it, noted in a few milliseconds, to be written at leisure."""
         # A dict's own lists are twenty times as fast as an OrderedDict's, and in the same order
         # as long as nothing is moved.
-        return Noted(
+        return NotedPending(
             list(dict.keys(self.waiting)),
             list(dict.values(self.waiting)),
             list(dict.keys(self.done)),
@@ -163,7 +163,7 @@ def check_same(decision: Decision, waiting: Waiting) -> None:
         )
 
 
-class Noted(NamedTuple):
+class NotedPending(NamedTuple):
     """What there was at one moment; nothing in it changes any more."""
 
     ids: list[str]

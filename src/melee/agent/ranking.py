@@ -33,7 +33,10 @@ def rank(agent: "Agent", context: Any, actions: Any, id: str | None, top: int) -
                 "most as many"
             )
         if top > agent.max_pending:
-            raise InputError(f"top is {top}, and only {agent.max_pending} decisions may wait")
+            raise InputError(
+                f"top is {top}, and only {agent.max_pending} decisions may wait for their rewards; "
+                "raise max_pending, or ask for fewer"
+            )
         read = read_context(context)
         if id is None:
             id = namer(agent).name(None, read, None, agent._pending)

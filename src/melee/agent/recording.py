@@ -19,7 +19,8 @@ def write_rewards(agent: "Agent", rewards: dict[str, float]) -> None:
         lessons = []
         for id, reward in rewards.items():
             waiting = agent._pending.waiting[id]
-            lessons.append(Lesson(waiting.context, waiting.action, reward, waiting.probability))
+            about = (waiting.context, waiting.action, reward, waiting.probability)
+            lessons.append(Lesson(*about, waiting.features))
         write(agent, lessons, list(rewards))
 
 

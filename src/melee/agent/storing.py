@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from melee.agent.agent import Agent
 
 
-class Noted(NamedTuple):
+class NotedAgent(NamedTuple):
     """Everything that an agent is at one moment; nothing in it changes any more."""
 
     parameters: dict[str, Any]
@@ -33,13 +33,13 @@ class Noted(NamedTuple):
     identity: str
     ids: dict[str, Any]
     knowledge: tuple[dict[str, Any], Arrays]
-    pending: pending.Noted
+    pending: pending.NotedPending
 
 
-def noted(agent: "Agent") -> Noted:
+def noted(agent: "Agent") -> NotedAgent:
     """Everything that is to be saved, noted in a moment."""
     with agent._lock:
-        return Noted(
+        return NotedAgent(
             parameters.to_json(agent),
             agent.log is not None,
             agent._chosen.identity,
@@ -49,7 +49,7 @@ def noted(agent: "Agent") -> Noted:
         )
 
 
-def to_bytes(noted: Noted) -> bytes:
+def to_bytes(noted: NotedAgent) -> bytes:
     """The content of a file."""
     knowledge, arrays = noted.knowledge
     waits, more, waiting, done = noted.pending.to_parts()
@@ -104,10 +104,8 @@ def _restore(agent: "Agent", about: Any, arrays: Arrays, log: Any) -> None:
     agent.reward_range = agent._range
     agent._ids = Ids.from_json(about["ids"], agent.seed)
     own = (agent._inside, agent._floor, agent.seed, agent.half_life, agent._range)
-    if agent.actions is None:
-        agent._knowledge = Catalogue.restored(about["knowledge"], arrays, *own)
-    else:
-        agent._knowledge = Knowledge.from_parts(about["knowledge"], arrays, *own)
+    kind = Catalogue if agent.actions is None else Knowledge
+    agent._knowledge = kind.from_parts(about["knowledge"], arrays, *own)
     agent._pending = pending.Pending.from_parts(
         about["pending"],
         under("pending", arrays),

@@ -236,4 +236,4 @@ class Plan:
         values: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in given.items()
         }
-        return cls(**values | {"datasets": tuple(Dataset(**one) for one in given["datasets"])})
+        return cls(**values | {"datasets": tuple(Dataset(**known) for known in given["datasets"])})

@@ -76,7 +76,7 @@ class LocalEngine:
 
     def __init__(self, workers: int, plan: Plan, timeout: float | None = None) -> None:
         self.workers, self.explorers, self.timeout = workers, plan.explorers, timeout
-        self.wide = any(one.n_features > MAX_EXACT_FEATURES for one in plan.datasets)
+        self.wide = any(dataset.n_features > MAX_EXACT_FEATURES for dataset in plan.datasets)
         self.times, self.starting = Times(), 0.0
         self._numbers = itertools.count()
         self._died_starting = 0
@@ -292,7 +292,7 @@ class DaskEngine:
                 if future.status == "finished":
                     yield from self._records(future)
                 else:
-                    suspects += [dataclasses.replace(group, cells=(one,)) for one in group.cells]
+                    suspects += [dataclasses.replace(group, cells=(cell,)) for cell in group.cells]
             for suspect in suspects:
                 for _, future in self._finished(client, [suspect]):
                     if future.status == "finished":

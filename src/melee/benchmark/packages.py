@@ -15,7 +15,7 @@ def code_of_others(explorer: Explorer) -> list[str]:
     """Names and hashes of the packages that are not ours, by the classes that it is made of."""
     kinds = [type(explorer), *([type(explorer.model())] if hasattr(explorer, "model") else [])]
     modules = {base.__module__ for kind in kinds for base in kind.__mro__}
-    foreign = {_package(one) for one in modules if one.partition(".")[0] not in _OURS}
+    foreign = {_package(name) for name in modules if name.partition(".")[0] not in _OURS}
     return [f"{package}={_hash(explorer.name, package)}" for package in sorted(foreign)]
 
 
@@ -35,7 +35,7 @@ def _hash(explorer: str, package: str) -> str:
         file = Path(source)
         home = file.parent if file.name == "__init__.py" else file
         files = sorted(home.rglob("*.py")) if home.is_dir() else [home]
-        lines = [f"{one.relative_to(home).as_posix()} {tree_hash(one)}" for one in files]
+        lines = [f"{file.relative_to(home).as_posix()} {tree_hash(file)}" for file in files]
     except (OSError, SyntaxError, ValueError) as error:
         raise InputError(
             f"explorer {explorer}: the source of {package} cannot be read ({error}), so its "

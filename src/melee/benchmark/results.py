@@ -73,11 +73,11 @@ class Results:
     @classmethod
     def of(cls, cells: Iterable[CellResult], about: dict[str, Any] | None = None) -> "Results":
         """Results from cells; datasets, explorers and seeds are in order of appearance."""
-        table = {(one.dataset, one.explorer, one.seed): one for one in cells}
+        table = {(cell.dataset, cell.explorer, cell.seed): cell for cell in cells}
         return cls(
-            list(dict.fromkeys(one.dataset for one in table.values())),
-            list(dict.fromkeys(one.explorer for one in table.values())),
-            sorted({one.seed for one in table.values()}),
+            list(dict.fromkeys(cell.dataset for cell in table.values())),
+            list(dict.fromkeys(cell.explorer for cell in table.values())),
+            sorted({cell.seed for cell in table.values()}),
             about or {},
             table,
         )
@@ -89,9 +89,9 @@ class Results:
                     if (dataset, explorer, seed) in self._cells:
                         yield self._cells[dataset, explorer, seed]
 
-    def add(self, one: CellResult) -> None:
+    def add(self, cell: CellResult) -> None:
         """Put a planned cell's result in."""
-        self._cells[one.dataset, one.explorer, one.seed] = one
+        self._cells[cell.dataset, cell.explorer, cell.seed] = cell
 
     def cell(self, dataset: str, explorer: str, seed: int) -> CellResult:
         """The result of one cell."""
@@ -99,7 +99,7 @@ class Results:
 
     def failures(self) -> list[CellResult]:
         """The cells without a run, each with its problem."""
-        return [one for one in self if one.problem]
+        return [cell for cell in self if cell.problem]
 
     def complete_datasets(self) -> list[str]:
         """The datasets on which every explorer has a run for every seed; statistics use these."""
@@ -134,8 +134,8 @@ class Results:
 def fingerprint(cells: Iterable[CellResult]) -> str:
     """One hash over results in the order of their plan, of which it holds one at a time."""
     digest = hashlib.sha256()
-    for one in cells:
-        head = (one.dataset, one.explorer, one.seed, one.n_rounds, one.problem)
+    for cell in cells:
+        head = (cell.dataset, cell.explorer, cell.seed, cell.n_rounds, cell.problem)
         digest.update(json.dumps(head).encode())
-        digest.update(np.ascontiguousarray(one.rewards, dtype="<f8").data)
+        digest.update(np.ascontiguousarray(cell.rewards, dtype="<f8").data)
     return digest.hexdigest()

@@ -16,7 +16,7 @@ from melee.benchmark.engines import Engine
 from melee.benchmark.facts import Facts
 from melee.benchmark.results import CellResult, Results, fingerprint
 from melee.benchmark.specs import expand, is_preset, listed, read
-from melee.benchmark.store import Record, Store
+from melee.benchmark.store import CellStore, Record
 from melee.benchmark.vw import Vw, version
 from melee.benchmark.ways import by_agent, labels, split
 from melee.benchmark.work import Group, Times
@@ -59,13 +59,13 @@ def make_plan(
     if not explorers:
         raise InputError("no explorers are given; name at least one, such as linucb")
     specs = [read(spec) for spec in expand(explorers)]
-    names = [listed(one) for one in specs]
+    names = [listed(spec) for spec in specs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"explorer {twice[0]} is given twice; give each once")
     for given in explorers:
-        if not is_preset(given) and isinstance(one := read(given), Vw):
-            one.try_out()
+        if not is_preset(given) and isinstance(explorer := read(given), Vw):
+            explorer.try_out()
     asked = [label for name in names for label in labels(name, way)]
     refused = {
         label: refusal(read(spec)) for label in asked for spec, agent in [split(label)] if agent
@@ -74,7 +74,9 @@ def make_plan(
     chosen = tuple(label for label in asked if label not in left_out)
     if not chosen:
         raise InputError(f"no explorer is left: {next(iter(left_out.values()))}")
-    identities = tuple(identity(one) for one in chosen)  # refuses a policy that cannot be loaded
+    identities = tuple(
+        identity(label) for label in chosen
+    )  # refuses a policy that cannot be loaded
     for_agents = way != "prepared"
     if max_rounds is not None:
         max_rounds = whole_number("max_rounds", max_rounds, 1)
@@ -88,7 +90,7 @@ def make_plan(
         datasets,
         chosen,
         identities,
-        tuple(identity(by_agent(one)) for one in chosen),
+        tuple(identity(by_agent(label)) for label in chosen),
         seeds,
         max_rounds,
         a_a,
@@ -116,7 +118,7 @@ class Summary:
         return 1.0 - self.times.playing / self.times.total if self.times.total > 0.0 else 0.0
 
 
-def pending(plan: Plan, store: Store, *, retry_failed: bool = False) -> list[Group]:
+def pending(plan: Plan, store: CellStore, *, retry_failed: bool = False) -> list[Group]:
     """The cells that have no result yet, by dataset, the longest first.
 
     Datasets of equal content share their cells, and so do two labels that are played in the same
@@ -148,7 +150,7 @@ def _size(plan: Plan, dataset: Dataset) -> float:
     return plan.n_rounds(dataset) * (dataset.n_features + 10.0) * dataset.n_actions
 
 
-def estimate(plan: Plan, store: Store | None) -> float:
+def estimate(plan: Plan, store: CellStore | None) -> float:
     """Seconds that the missing cells may take in one process.
 
     By what the finished cells of the same explorer took per round and input, else by a guess
@@ -173,7 +175,7 @@ def estimate(plan: Plan, store: Store | None) -> float:
 
 def run(
     plan: Plan,
-    store: Store,
+    store: CellStore,
     engine: Engine,
     *,
     workers: int = 1,
@@ -236,30 +238,32 @@ def about(plan: Plan) -> dict[str, Any]:
         noted["as agent"] = AS_AGENT
     if any(isinstance(read(split(label)[0]), Vw) for label in plan.explorers):
         noted["VowpalWabbit"] = version()
-    if live := [one.name for one in plan.datasets if one.live]:
+    if live := [dataset.name for dataset in plan.datasets if dataset.live]:
         noted["live datasets"] = LIVE.format(names=", ".join(live))
     if plan.left_out:
         noted["left out"] = plan.left_out
     return noted
 
 
-def load_results(store: Store, replicate: int = 0) -> Results:
+def load_results(store: CellStore, replicate: int = 0) -> Results:
     """The results of the latest plan; replicate 1 are the second runs of the A/A check."""
     plan, noted = store.load_plan()
-    results = Results([one.name for one in plan.datasets], [*plan.explorers], [*plan.seeds], noted)
-    for one in finished(plan, store, replicate):
-        results.add(one)
+    results = Results(
+        [dataset.name for dataset in plan.datasets], [*plan.explorers], [*plan.seeds], noted
+    )
+    for cell in finished(plan, store, replicate):
+        results.add(cell)
     return results
 
 
-def finished(plan: Plan, store: Store, replicate: int = 0) -> Iterator[CellResult]:
+def finished(plan: Plan, store: CellStore, replicate: int = 0) -> Iterator[CellResult]:
     """The plan's cells that have a result, one at a time: by dataset, explorer and seed."""
     place = {spec: i for i, spec in enumerate(plan.explorers)}
     cells = [
         (dataset, cell)
         for dataset in plan.datasets
         for cell in sorted(
-            plan.cells[dataset.name], key=lambda one: (place[one.explorer], one.seed)
+            plan.cells[dataset.name], key=lambda cell: (place[cell.explorer], cell.seed)
         )
         if cell.replicate == replicate and cell.key in store
     ]

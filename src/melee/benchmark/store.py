@@ -93,8 +93,8 @@ class Record:
         return np.frombuffer(raw, "<f8").astype(np.float64)
 
 
-class Store:
-    """The finished cells of a directory; `Store.open` to write, `Store.read` to look.
+class CellStore:
+    """The finished cells of a directory; `CellStore.open` to write, `CellStore.read` to look.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Store:
         self._lock: BinaryIO | None = None
 
     @classmethod
-    def read(cls, directory: str | os.PathLike[str]) -> "Store":
+    def read(cls, directory: str | os.PathLike[str]) -> "CellStore":
         """Open a store to look at it; nothing on disk is changed."""
         path = Path(directory)
         store = cls(path, _check_format(path))
@@ -123,7 +123,7 @@ class Store:
         return store
 
     @classmethod
-    def open(cls, directory: str | os.PathLike[str]) -> "Store":
+    def open(cls, directory: str | os.PathLike[str]) -> "CellStore":
         """Open or make a store to write to it; refuses if another driver does."""
         path = Path(directory)
         store = cls(path, check_free(path))
@@ -154,7 +154,7 @@ class Store:
                 file.close()
         self._log = self._lock = None
 
-    def __enter__(self) -> "Store":
+    def __enter__(self) -> "CellStore":
         return self
 
     def __exit__(self, *_: object) -> None:

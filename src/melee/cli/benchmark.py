@@ -15,9 +15,11 @@ from melee.sheets import csv_text
 
 if TYPE_CHECKING:
     from melee.benchmark.run import Summary
-    from melee.benchmark.store import Store
+    from melee.benchmark.store import CellStore
 
-Directory = Annotated[Path, typer.Argument(help="The directory of a benchmark.")]
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIRECTORY", help="The directory of a benchmark.")
+]
 Format = Annotated[str, typer.Option(help="table, csv or json.")]
 
 
@@ -120,7 +122,7 @@ def _bench(
     from melee.benchmark.engines import engine as make_engine
     from melee.benchmark.facts import Facts
     from melee.benchmark.run import make_plan, pending, run
-    from melee.benchmark.store import Store, check_free
+    from melee.benchmark.store import CellStore, check_free
 
     check_free(directory)
     processes = workers or os.cpu_count() or 1
@@ -135,7 +137,7 @@ def _bench(
             chosen = make_engine(
                 engine, workers=processes, plan=plan, timeout=timeout, scheduler=scheduler
             )
-            with Store.open(directory) as store:
+            with CellStore.open(directory) as store:
                 facts.save(directory)
                 if store.remark:
                     say(f"melee: {store.remark}; it is made again")
@@ -154,7 +156,9 @@ def _bench(
                     )
                 except KeyboardInterrupt:
                     progress.close()
-                    kept = len(Store.read(directory))  # one may have come while it was interrupted
+                    kept = len(
+                        CellStore.read(directory)
+                    )  # one may have come while it was interrupted
                     say(
                         f"melee: interrupted with {kept:,} cells kept in {directory}; "
                         "run the same command to go on"
@@ -217,22 +221,24 @@ class _Progress:
 def _show_plan(plan: Any, directory: Path, workers: int) -> None:
     """The plan, what of it is done, and how long the rest may take."""
     from melee.benchmark.run import estimate
-    from melee.benchmark.store import Store
+    from melee.benchmark.store import CellStore
 
     begun = any((directory / name).exists() for name in ("store.json", "cells.log"))
-    store = Store.read(directory) if begun else None
+    store = CellStore.read(directory) if begun else None
     cells = [cell for group in plan.cells.values() for cell in group]
     done = sum(store is not None and cell.key in store for cell in cells)
-    unusable = [one for one in plan.datasets if one.problem]
-    rounds = sum(plan.n_rounds(one) * len(plan.cells[one.name]) for one in plan.datasets)
+    unusable = [dataset for dataset in plan.datasets if dataset.problem]
+    rounds = sum(
+        plan.n_rounds(dataset) * len(plan.cells[dataset.name]) for dataset in plan.datasets
+    )
     seconds = estimate(plan, store) / workers
     print(
         f"{len(plan.datasets)} datasets, {len(unusable)} of them unusable; "
         f"{len(plan.explorers)} explorers; {len(plan.seeds)} seeds; "
         f"{'every cell twice, for the A/A check' if plan.a_a else 'no A/A check'}"
     )
-    for one in unusable:
-        print(f"  {one.name}: {one.problem}")
+    for dataset in unusable:
+        print(f"  {dataset.name}: {dataset.problem}")
     print(f"{len(cells):,} cells and {rounds:,} rounds in all; {done:,} cells are done")
     print(f"the rest: about {max(seconds, 1):,.0f} seconds on {workers} processes")
 
@@ -256,10 +262,10 @@ def _show_summary(summary: "Summary", directory: Path) -> None:
         say(f"{summary.n_failed:,} cells failed; melee report {directory} says which and why")
 
 
-def _open(directory: Path) -> "Store":
-    from melee.benchmark.store import Store
+def _open(directory: Path) -> "CellStore":
+    from melee.benchmark.store import CellStore
 
-    store = Store.read(directory)
+    store = CellStore.read(directory)
     if store.remark:
         say(f"melee: {store.remark}; run melee bench again to mend it")
     for damage in store.damage:
@@ -298,9 +304,9 @@ def results(directory: Directory, format: Format = "table") -> None:  # noqa: A0
     columns = ["dataset", "n_rounds", "n_features", "n_actions", "explorer", "seed"]
     columns += ["mean_reward", "seconds"]
     found = load_results(_open(directory))
-    if format != "table" or any(one.share is not None for one in found):  # else two empty columns
+    if format != "table" or any(cell.share is not None for cell in found):  # else two empty columns
         columns += ["expected_reward", "share"]
-    rows = [[getattr(one, name) for name in columns] for one in found if not one.problem]
+    rows = [[getattr(cell, name) for name in columns] for cell in found if not cell.problem]
     _print_rows(columns, rows, format)
     failures = found.failures()
     if failures:
@@ -341,7 +347,7 @@ def _show_means(directory: Path) -> None:
 
     found = load_results(_open(directory))
     means = found.mean_rewards()
-    n_rounds = sum(one.n_rounds for one in found)
+    n_rounds = sum(cell.n_rounds for cell in found)
     table = Table(
         title=f"Mean reward over {len(found.seeds)} runs · {n_rounds:,} rounds",
         title_justify="left",

@@ -11,7 +11,10 @@ from melee.cli.base import app, out, say
 @app.command("compile")
 def compile_explorers(
     explorers: Annotated[
-        list[str] | None, typer.Argument(help="SPECs such as linucb:alpha=0.1; melee by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="EXPLORERS", help="SPECs such as linucb:alpha=0.1; melee by default."
+        ),
     ] = None,
 ) -> None:
     """Compile what agents need, and keep it: for a container image, or a machine without waiting.
@@ -26,14 +29,14 @@ def compile_explorers(
         raise InputError("MELEE_COMPILE or NUMBA_DISABLE_JIT forbids compiling; leave them out")
     say("compiling; the first time takes some seconds for each explorer")
     done = compile_now(*(explorers or ["melee"]))
-    missing = [one for one in done if one.path is None]
+    missing = [compiled for compiled in done if compiled.path is None]
     if missing:
         raise DataError(
             f"machine code cannot be kept in {files.directory() or 'any place'}; set "
             f"{files.VARIABLE} to a directory that can be written"
         )
     table = Table("explorer", "program", "seconds", box=None)
-    for one in done:
-        table.add_row(one.explorer, one.program, f"{one.seconds:.1f}")
+    for compiled in done:
+        table.add_row(compiled.explorer, compiled.program, f"{compiled.seconds:.1f}")
     out.print(table)
     out.print(f"kept in {files.directory()}", soft_wrap=True)

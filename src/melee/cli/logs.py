@@ -56,10 +56,13 @@ def doctor(
         for i, (level, check, found, advice) in enumerate(findings):
             text = Text(found if not advice else f"{found}\n→ {advice}")
             # A line above and below each fault: what is in order needs no room.
-            apart = any(one.level != "ok" for one in findings[i : i + 2])
+            apart = any(finding.level != "ok" for finding in findings[i : i + 2])
             table.add_row(check, Text(level, style=_COLORS[level]), text, end_section=apart)
         out.print(table)
-        n = {level: sum(one.level == level for one in findings) for level in ("error", "warning")}
+        n = {
+            level: sum(finding.level == level for finding in findings)
+            for level in ("error", "warning")
+        }
         out.print(
             f"{log}: {len(history):,} rounds, {n['error']} errors, {n['warning']} warnings",
             highlight=False,
@@ -112,13 +115,13 @@ def evaluate(
         estimators=names,
         reward_range=declared,
     )
-    evaluated = [one for one in found.values() if not isinstance(one, Exception)]
+    evaluated = [estimate for estimate in found.values() if not isinstance(estimate, Exception)]
     if not evaluated:
         reason = next(iter(found.values()))
         raise InputError(f"{log}: {reason}")
     live = compare_live(history, specs, confidence=confidence, seed=seed, reward_range=declared)
     rows = [_logged(evaluated[0])]
-    rows += [_with_live(_row(spec, one), live[spec]) for spec, one in found.items()]
+    rows += [_with_live(_row(spec, estimate), live[spec]) for spec, estimate in found.items()]
     if format == "json":
         print(json.dumps(rows, indent=2))
     elif format == "csv":
@@ -130,7 +133,7 @@ def evaluate(
 
 
 def _names(given: str) -> list[str]:
-    return [one.strip() for one in given.split(",") if one.strip()]
+    return [spec.strip() for spec in given.split(",") if spec.strip()]
 
 
 def _say_left_out(history: "History") -> None:
@@ -197,14 +200,14 @@ def _with_live(row: dict[str, Any], found: "LiveEvaluation | MeleeError") -> dic
     """The row with what its explorer would earn live, or the reason why the log cannot tell."""
     if isinstance(found, Exception) or found.reason is not None:
         return row | {"live_refused": getattr(found, "reason", str(found))}
-    said = [f"live: {one}" for one in found.warnings if one not in row["warnings"]]
+    said = [f"live: {warning}" for warning in found.warnings if warning not in row["warnings"]]
     ends = {"live_low": found.low, "live_high": found.high, "live_rounds": found.n_accepted}
     return row | {"live": found.value, **ends, "warnings": row["warnings"] + said}
 
 
 def _logged(found: "Evaluation") -> dict[str, Any]:
     """The log's own mean reward: all its weights are 1, so the weighted estimates are the mean."""
-    same = {one: found.logged for one in found.estimates if one != "dm"}
+    same = {name: found.logged for name in found.estimates if name != "dm"}
     n = found.n_rounds
     own = {"policy": "logged", "effective_sample_size": float(n), "n_rounds": n}
     return {**_EMPTY, **own, **_columns(same)}

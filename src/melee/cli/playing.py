@@ -41,7 +41,7 @@ def simulate(
     ] = None,
     format: Annotated[str, typer.Option(help="table or json.")] = "table",  # noqa: A002
 ) -> None:
-    """Play one dataset and print the progressive validation return."""
+    """Play one dataset and print the mean reward of its rounds."""
     check_format(format, "table", "json")
     from melee import figures
     from melee.benchmark.ways import labels, split
@@ -175,7 +175,7 @@ def _listing(word: str, listed: "dict[str, Listed]") -> Table:
 
     from melee.registry import OURS
 
-    foreign = any(one.package != OURS for one in listed.values())
+    foreign = any(entry.package != OURS for entry in listed.values())
     table = Table(show_lines=True)
     table.add_column(word, no_wrap=True)
     table.add_column("what it does, and its settings with their defaults")

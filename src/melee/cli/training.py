@@ -125,8 +125,8 @@ def _train_paper(
     training = Training(**_renamed(given, {**names, **{name: name for name in same}}))
     progress.update(step, total=training.n_rounds)
 
-    def show(n: int, one: Any) -> None:
-        progress.update(step, completed=n, description=f"validation return {one.validation:.4f}")
+    def show(n: int, latest: Any) -> None:
+        progress.update(step, completed=n, description=f"validation return {latest.validation:.4f}")
 
     def narrow(stage: Any) -> None:
         left, tasks = len(stage.policies), stage.n_tasks
@@ -142,7 +142,7 @@ def _train_paper(
             unused = "not used" if name in PER_ACTION else "same for all actions"
             table.add_row(name, f"{weight:+.4f}" if weight != 0.0 else unused)
         out.print(table)
-        _curve("round", np.array([one.validation for one in trained.rounds]))
+        _curve("round", np.array([round_.validation for round_ in trained.rounds]))
         _play_it(f"round {trained.returned + 1} of {len(trained.rounds)}", "melee-paper", out_dir)
 
     return finish
@@ -175,11 +175,11 @@ def _train_melee(
         table = Table(title="Policies on the way", title_justify="left")
         for column in ("generation", "validation share"):
             table.add_column(column, justify="right")
-        for one in trained.judged:
-            mark = " (returned)" if one is trained.best else ""
-            table.add_row(str(one.generation), f"{one.validation:.4f}{mark}")
+        for judged in trained.judged:
+            mark = " (returned)" if judged is trained.best else ""
+            table.add_row(str(judged.generation), f"{judged.validation:.4f}{mark}")
         out.print(table)
-        _curve("generation", np.array([one.validation for one in trained.judged]))
+        _curve("generation", np.array([judged.validation for judged in trained.judged]))
         best = trained.best.generation
         _play_it(f"generation {best} of {training.n_generations}", "melee", out_dir)
 

@@ -8,6 +8,9 @@
 Every decision has an id before it is sent, made here unless the caller brings one. So a request
 whose answer got lost is sent again, and gets the answer that it had; a reward is learned once
 whatever is sent.
+
+The methods of both clients are written out twice, since no type says `an answer, or one to await`;
+what they do is in calls.py, and a test compares their signatures and words.
 """
 
 from melee.client.asynchronous import AsyncClient

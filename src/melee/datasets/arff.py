@@ -193,7 +193,8 @@ def _number(value: Any, row: Line, attribute: Attribute, source: str) -> float:
         return math.inf if value > 0 else -math.inf
     except ValueError:
         raise DataError(
-            f"{source}: line {row[0]} has {value!r} in '{attribute.name}', declared as numeric"
+            f"{source}: line {row[0]} has {value!r} in '{attribute.name}', declared as "
+            "numeric; mend the value, or declare it as string"
         ) from None
 
 
@@ -205,7 +206,7 @@ def _check_levels(values: Any, rows: list[Line], attribute: Attribute, source: s
         if value in stray and isinstance(value, str):
             raise DataError(
                 f"{source}: line {number} has {value!r} in '{attribute.name}', which declares "
-                f"only {', '.join(attribute.levels[:10])}"
+                f"only {', '.join(attribute.levels[:10])}; add it there, or mend the line"
             )
 
 

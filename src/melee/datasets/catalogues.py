@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from melee.arrays import Floats
-from melee.datasets.encoding import as_numbers, as_rows, encode
+from melee.datasets.encoding import as_numbers, as_rows, encode, listed
 from melee.datasets.tables import stack, without
 from melee.errors import DataError, whole_number
 from melee.rows import Rows, Texts
@@ -65,7 +65,10 @@ def value_task(
     frame, said = without(frame, drop, source)
     target = str(frame.columns[-1]) if target is None else target
     if target not in frame.columns:
-        raise DataError(f"{source}: there is no column '{target}' to use as target")
+        raise DataError(
+            f"{source}: there is no column '{target}' to use as target; "
+            f"the columns are {listed(list(map(str, frame.columns)), most=20)}"
+        )
     numbers = as_numbers(frame[target], target, source=source)
     if numbers is None or np.isnan(numbers).any() or not np.ptp(numbers) > 0.0:
         raise DataError(

@@ -123,7 +123,9 @@ def as_rows(frame: "pd.DataFrame", *, source: str) -> Rows:
         numbers = as_numbers(column, str(label), source=source)
         if numbers is None:
             codes, levels = distinct(column, str(label), source=source)
-            columns[str(label)] = Texts(codes.astype(np.int32), tuple(str(one) for one in levels))
+            columns[str(label)] = Texts(
+                codes.astype(np.int32), tuple(str(level) for level in levels)
+            )
         else:
             columns[str(label)] = numbers
     return Rows(columns)

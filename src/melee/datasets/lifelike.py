@@ -172,5 +172,5 @@ def _disguised(rng: np.random.Generator, column: Floats) -> list[Floats]:
     if how == 5:
         edges = np.sort(rng.normal(size=int(rng.integers(2, 6))))
         level = rng.permutation(len(edges) + 1)[np.searchsorted(edges, column)]
-        return [(level == one).astype(np.float64) for one in range(len(edges) + 1)]
+        return [(level == code).astype(np.float64) for code in range(len(edges) + 1)]
     return [column]

@@ -73,7 +73,7 @@ def effect(rng: np.random.Generator, standard: Floats, n_outputs: int, kind: str
     level; the smooth one on four at most, or nobody could learn it.
     """
     if kind == "mixed":
-        parts = [effect(rng, standard, n_outputs, one) for one in ("linear", "tree", "smooth")]
+        parts = [effect(rng, standard, n_outputs, form) for form in ("linear", "tree", "smooth")]
         weights = rng.dirichlet(np.full(3, 2.0))
         values = sum((np.sqrt(w) * part for w, part in zip(weights, parts, strict=True)), 0.0)
         return _sized(np.asarray(values))

@@ -177,10 +177,10 @@ def load_suite(
             f"{directory} holds no datasets; put files there that end in {', '.join(READABLE)}"
         )
     if as_values:
-        files = [directory / Path(one.source) for one in entries]
+        files = [directory / Path(entry.source) for entry in entries]
         entries = [
-            Entry(one.name, partial(_load_values, file), one.source, one.family, one.n_rows)
-            for one, file in zip(entries, files, strict=True)
+            Entry(entry.name, partial(_load_values, file), entry.source, entry.family, entry.n_rows)
+            for entry, file in zip(entries, files, strict=True)
         ]
     return Suite(directory.resolve().name, entries)
 

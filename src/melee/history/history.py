@@ -188,6 +188,7 @@ class History:
     def read(
         cls,
         path: str | PathLike[str],
+        *,
         format: str | None = None,  # noqa: A002
         strict: bool = True,
         usable: bool = False,
@@ -224,6 +225,7 @@ class History:
     def write(
         self,
         path: str | PathLike[str],
+        *,
         format: str | None = None,  # noqa: A002
     ) -> None:
         """Write all rounds to a file, whole or not at all; bad rounds are refused.

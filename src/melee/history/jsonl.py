@@ -2,7 +2,7 @@ r"""Histories as JSON lines: one object a line, in plain ASCII.
 
     {"id": "e1", "time": 1767225600.0, "context": {"age": 31.0, "device": "phone"},
      "action": "sports", "probability": 0.8, "reward": 1.0,
-     "pmf": [["sports", 0.8], ["news", 0.2]], "explorer": "linucb", "version": "3"}
+     "pmf": [["sports", 0.8], ["news", 0.2]], "policy": "linucb", "version": "3"}
 
 (on one line). The context is an object, or an array of numbers; labels are written as in
 `melee.labels`. What is not known is left out, and so is `stands_for` where it is 1. Other fields
@@ -34,7 +34,9 @@ from melee.labels import Label, label_from_json, label_to_json
 from melee.limits import DIGITS, LINE, check_depth, check_unpacked
 
 _HALF_A_WORD = re.compile(r"[\w.+-]*")
-OPTIONAL = ("id", "time", "explorer", "version")
+OPTIONAL = ("id", "time", "policy", "version")
+OLDER = {"policy": "explorer"}
+"""What fields were called in logs of melee before 1.0."""
 
 
 def to_json(one: Round, lists: Lists | None = None) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def to_json(one: Round, lists: Lists | None = None) -> dict[str, Any]:
         "probability": one.probability,
         "reward": one.reward,
         "pmf": one.pmf,
-        "explorer": one.explorer,
+        "policy": one.policy,
         "version": one.version,
         "stands_for": None if one.stands_for == 1.0 else one.stands_for,
     }
@@ -93,7 +95,7 @@ def from_json(
         "pmf": pmf,
         "features": features,
         "stands_for": 1.0 if line.get("stands_for") is None else line["stands_for"],
-        **{name: line.get(name) for name in OPTIONAL},
+        **{name: line.get(name, line.get(OLDER.get(name, name))) for name in OPTIONAL},
     }
 
 

@@ -1,6 +1,6 @@
 """Histories as Parquet tables.
 
-Our tables have the columns id, time, context, action, probability, reward, pmf, explorer, version
+Our tables have the columns id, time, context, action, probability, reward, pmf, policy, version
 and stands_for; context, action and pmf are texts of JSON, as in a line of `melee.history.jsonl`.
 
 In tables of others the context may be a struct or a list of numbers as well. If there is no column
@@ -18,11 +18,11 @@ from typing import Any
 from melee.errors import DataError, InputError
 from melee.extras import needed
 from melee.history.history import History, gather
-from melee.history.jsonl import dumps, from_json, parse, to_json
+from melee.history.jsonl import OLDER, dumps, from_json, parse, to_json
 from melee.limits import check_table
 
 COLUMNS = (
-    *("id", "time", "context", "action", "probability", "reward", "pmf", "explorer", "version"),
+    *("id", "time", "context", "action", "probability", "reward", "pmf", "policy", "version"),
     "stands_for",
 )
 NUMBERS = ("time", "probability", "reward", "stands_for")
@@ -91,7 +91,7 @@ def fields(row: dict[str, Any]) -> dict[str, Any]:
         line["context"] = {
             name: value
             for name, value in row.items()
-            if name not in COLUMNS and not _INDEX.fullmatch(name)
+            if name not in (*COLUMNS, *OLDER.values()) and not _INDEX.fullmatch(name)
         }
     return from_json(line)
 

@@ -161,9 +161,15 @@ def _shared(given: dict[str, Any], lists: dict[str, Places]) -> Pmf:
     but = _pairs(given.get("but", []))
     for label in but:
         if label not in places:
-            raise InputError(f"the pmf names {shown(label)}, which is not in its list of actions")
+            raise InputError(
+                f"the pmf names {shown(label)}, which is not in its list of actions; expected "
+                "those alone"
+            )
     if isinstance(each, list) and len(each) != len(places):
-        raise InputError(f"the pmf has {len(each)} probabilities for {len(places)} actions")
+        raise InputError(
+            f"the pmf has {len(each)} probabilities for {len(places)} actions; expected one for "
+            "each"
+        )
     return Pmf(places, each, but)
 
 

@@ -37,8 +37,8 @@ class Round:
         Seconds since the epoch.
     pmf
         The probabilities of all actions; its keys are the actions that were eligible.
-    explorer
-        What decided: an agent's `policy_`, or a SPEC.
+    policy
+        What decided: an agent's `policy_`, or a SPEC, or what others call theirs.
     version
         The version of the agent that decided.
     stands_for
@@ -56,7 +56,7 @@ class Round:
     id: str | None = None
     time: float | None = None
     pmf: Mapping[Label, float] | None = None
-    explorer: str | None = None
+    policy: str | None = None
     version: str | None = None
     stands_for: float = 1.0
     features: Mapping[Label, Context] | None = None
@@ -77,7 +77,7 @@ class Round:
         """Everything but the context, whose arrays `==` does not compare as a whole."""
         numbers = (self.reward, self.probability, self.time, self.stands_for)
         features = None if self.features is None else _plain(self.features)
-        return (self.action, *numbers, self.id, self.pmf, self.explorer, self.version, features)
+        return (self.action, *numbers, self.id, self.pmf, self.policy, self.version, features)
 
 
 def read_round(
@@ -89,7 +89,7 @@ def read_round(
     id: str | None = None,
     time: Any = None,
     pmf: Mapping[Label, Any] | None = None,
-    explorer: str | None = None,
+    policy: str | None = None,
     version: str | None = None,
     stands_for: Any = 1.0,
     features: Mapping[Label, Any] | None = None,
@@ -102,7 +102,7 @@ def read_round(
     Traceback (most recent call last):
     melee.errors.InputError: the reward is inf; expected a finite number, within ±1e100, in any unit
     """
-    optional = {"id": id, "time": time, "pmf": pmf, "explorer": explorer, "version": version}
+    optional = {"id": id, "time": time, "pmf": pmf, "policy": policy, "version": version}
     optional |= {"stands_for": stands_for, "features": features}
     made = _make(_number, context, action, reward, probability, **optional)
     check_round(made)
@@ -124,7 +124,7 @@ def _make(
     id: Any = None,
     time: Any = None,
     pmf: Any = None,
-    explorer: Any = None,
+    policy: Any = None,
     version: Any = None,
     stands_for: Any = 1.0,
     features: Any = None,
@@ -149,7 +149,7 @@ def _make(
         id=_text("id", id),
         time=None if time is None else number("the time", time),
         pmf=pmf,
-        explorer=_text("explorer", explorer),
+        policy=_text("policy", policy),
         version=_text("version", version),
         stands_for=number("the number of rounds that the round stands for", stands_for),
         features=None if features is None else _features(features),

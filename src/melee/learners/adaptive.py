@@ -23,6 +23,12 @@ x·w + m·(1 - x·s), exactly the ridge under the m of the moment, though nothin
 
 The noise is the root of the mixture's e, and the spread is in units of reward: noise times the
 average of √(x'A⁻¹x). So one width of a confidence bound serves rates of 1 % and clean labels.
+
+The world may change. An action that is played because it was good is watched: where its rewards of
+the last two hundred rounds or so are lower than was predicted before each, by a quarter of the
+noise on average, something has changed, perhaps for others too. Then all models keep what they
+say, and trust it as if a tenth of their rounds had been seen: spreads are wide again, and what
+comes weighs more than what was.
 """
 
 import math
@@ -36,6 +42,7 @@ from melee.compiled import implements, kernel
 from melee.learners.base import Learner
 from melee.learners.interface import (
     correct,
+    fade,
     gain,
     n_rows,
     noise,
@@ -72,6 +79,15 @@ LEAST_SPAN = 1e-100
 FADING = 0.2
 """How fast what was known of a ratio fades."""
 
+WATCHED = 200.0
+"""Rounds of an action over which errors are averaged to see a change."""
+ALARM = 0.25
+"""How far below predictions rewards are on average, in units of the noise, after a change."""
+SOME = 20.0
+"""Rounds as predicted, before the first."""
+REMEMBERED = 0.1
+"""The share of what was seen that counts after a change."""
+
 FIRST_ROUNDS = 8.0
 """Rounds for each action that count as the first."""
 
@@ -96,6 +112,7 @@ class Member(NamedTuple):
     toward: Floats  # (rows, D), A⁻¹Σx: where targets of 1 would have led the weights
     diagonal: Positive  # (rows, D), of the inverse
     ratio: Amounts  # (rows,) of x'A⁻¹x to what the diagonal says of it, as seen lately
+    most: float  # the variance of a weight of which nothing is known
 
     @classmethod
     def start(cls, n_rows: int, n_inputs: int, ridge: float, *, exact: bool) -> "Member":
@@ -103,7 +120,8 @@ class Member(NamedTuple):
         kind: type[Ridge] | type[DiagonalRidge] = Ridge if exact else DiagonalRidge
         shape = (n_rows, n_inputs)
         diagonal = np.full(shape, 1.0 / ridge)
-        return cls(kind.start(*shape, ridge), np.zeros(shape), diagonal, np.ones(n_rows))
+        most = 1.0 / float(ridge)
+        return cls(kind.start(*shape, ridge), np.zeros(shape), diagonal, np.ones(n_rows), most)
 
     def encourage(self, row: int, value: float, rounds: float) -> None:
         """Move the intercept, and have it count as much as rounds that had shown the value."""
@@ -124,6 +142,9 @@ class Adaptive(NamedTuple):
     ]  # (9,) rounds; sum, squares, least and most of the targets; how many were the least and the
     # most; how many were the first, and their sum
     errors: Amounts  # (3,) squared errors of the members
+    lately: Floats  # (rows,) average errors of the mixture, in units of the noise
+    watched: Amounts  # (rows,) rounds since the last change
+    changes: Amounts  # (1,) that were noticed
     now: Annotated[
         Floats, Within((0.0, 0.0, 0.0, -1e150, 1e-300, 1e-300, -1e150, 1e-300, -100.0, 0.0))
     ]  # (10,) weights of the members, prior mean, noise, deviation, low, span; how much rarer than
@@ -153,6 +174,9 @@ class Adaptive(NamedTuple):
             how=HOW.copy(),
             totals=np.array([0.0, 0.0, 0.0, 1e100, -1e100, 0.0, 0.0, 0.0, 0.0]),
             errors=np.zeros(3),
+            lately=np.zeros(n_rows),
+            watched=np.zeros(n_rows),
+            changes=np.zeros(1),
             now=np.zeros(10),
             narrow=np.zeros(n_plain),
             one=np.ones(1),
@@ -481,24 +505,61 @@ def adaptive_spread_guess(learner: Adaptive, x: Floats, row: int) -> float:
     return float(now[NOISE] * spread_with(x, row, total))
 
 
+@kernel
+def has_changed(learner: Adaptive, row: int, error: float) -> bool:
+    """Note an error of the mixture; whether rewards have been too low for long enough.
+
+    As if some rounds had been seen before that were as predicted: the first errors are large.
+    """
+    lately, watched = learner.lately, learner.watched
+    watched[row] += 1.0
+    n = min(watched[row] + SOME, WATCHED)
+    lately[row] += (error / learner.now[NOISE] - lately[row]) / n
+    return bool(watched[row] >= WATCHED and lately[row] < -ALARM)
+
+
+@kernel
+def member_fade(member: Member) -> None:
+    """Trust every model as if it had seen less."""
+    for row in range(member.ratio.shape[0]):
+        fade(member.ridge, row, REMEMBERED, member.most)
+        note_diagonal(member.ridge, member.diagonal, row)
+
+
+@kernel
+def doubt(learner: Adaptive) -> None:
+    """After a change: trust all models less, and watch them anew."""
+    member_fade(learner.wide)
+    member_fade(learner.plain)
+    member_fade(learner.average)
+    learner.lately[:] = 0.0
+    learner.watched[:] = 0.0
+    learner.changes[0] += 1.0
+
+
 @implements(observe, Adaptive)
 def adaptive_observe(learner: Adaptive, x: Floats, row: int, target: float, weight: float) -> None:
     """Every member learns the target; then they are weighed again.
 
     The first target of all is a surprise to everyone, and counts as no error.
     """
-    totals, errors = learner.totals, learner.errors
-    prior = learner.now[PRIOR] if totals[ROUNDS] > 0.0 else target
+    totals, errors, now = learner.totals, learner.errors, learner.now
+    prior = now[PRIOR] if totals[ROUNDS] > 0.0 else target
     wide, model = choice(x, row)
     own, weight = left(x, row, target), weighed(x, row, weight)
     narrow(learner, wide)
     error = member_observe(learner.wide, wide, model, own, weight, prior)
     errors[0] += error * error
+    missed = now[0] * error
     error = member_observe(learner.plain, learner.narrow, model, own, weight, prior)
     errors[1] += error * error
+    missed += now[1] * error
     one = wide[wide.shape[0] - 1 :]
     error = member_observe(learner.average, one, model, own, weight, prior)
     errors[2] += error * error
+    missed += now[2] * error
+    if has_changed(learner, model, missed):
+        doubt(learner)
     take_in(totals, target, float(learner.places.shape[0]))
     mix(learner)
 

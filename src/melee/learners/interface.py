@@ -66,6 +66,15 @@ def note_diagonal(ridge: Any, diagonal: Floats, row: int) -> None:
 
 
 @generic
+def fade(ridge: Any, row: int, share: float, most: float) -> None:
+    """Of a ridge: keep its weights, and trust them as if a share of the rounds had been seen.
+
+    The variance of a weight, in units of the noise, grows no further than to `most`.
+    """
+    raise TypeError("not a ridge")
+
+
+@generic
 def spread_guess(learner: Any, x: Any, row: int) -> float:
     """About as large as the spread, and sooner known where there is a way."""
     return spread(learner, x, row)

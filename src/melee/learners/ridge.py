@@ -9,7 +9,15 @@ import numpy as np
 from melee.arrays import Floats, Positive, Scratch
 from melee.compiled import implements, interpreted_as
 from melee.learners.base import Learner
-from melee.learners.interface import correct, gain, note_diagonal, predict, predict_all, spread
+from melee.learners.interface import (
+    correct,
+    fade,
+    gain,
+    note_diagonal,
+    predict,
+    predict_all,
+    spread,
+)
 from melee.learners.linear import add_to_row, dot, dot_row, quadratic_form
 from melee.learners.offers import choice, dot_all, raised, spread_with, weighed
 from melee.settings import count, number
@@ -177,6 +185,38 @@ def ridge_diagonal(ridge: Ridge, diagonal: Floats, row: int) -> None:
     """As it is in the inverse."""
     for i in range(diagonal.shape[1]):
         diagonal[row, i] = ridge.inverse[row, i, i]
+
+
+def _fade_at_once(ridge: Ridge, row: int, share: float, most: float) -> None:
+    inverse = ridge.inverse[row]
+    room = np.maximum(most / inverse.diagonal(), 1.0)
+    factors = np.sqrt(np.minimum(1.0 / share, room))
+    inverse *= factors[:, None] * factors
+    ridge.scratch[:] = factors
+
+
+@implements(fade, Ridge)
+@interpreted_as(_fade_at_once)
+def ridge_fade(ridge: Ridge, row: int, share: float, most: float) -> None:
+    """Deviations of weights grow by a factor each; how they hang together stays.
+
+    Overwrites the scratch.
+    """
+    inverse, factors = ridge.inverse, ridge.scratch
+    for i in range(factors.shape[0]):
+        factors[i] = math.sqrt(min(1.0 / share, max(most / inverse[row, i, i], 1.0)))
+    for j in range(factors.shape[0]):
+        for i in range(factors.shape[0]):
+            inverse[row, j, i] *= factors[j] * factors[i]
+
+
+@implements(fade, DiagonalRidge)
+def diagonal_fade(ridge: DiagonalRidge, row: int, share: float, most: float) -> None:
+    """The information shrinks to its share, or to one over the most."""
+    information = ridge.information
+    for i in range(information.shape[1]):
+        least = min(information[row, i], 1.0 / most)
+        information[row, i] = max(share * information[row, i], least)
 
 
 @implements(correct, Ridge, DiagonalRidge)

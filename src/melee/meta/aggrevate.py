@@ -213,7 +213,7 @@ def aggrevate(
         n = len(rounds)
         blocks += apply(collect, jobs_of(n))
         tasks = [task_of(training, i) for i in range(len(blocks))]
-        data = learn.Pairs.of(blocks, used, tasks)
+        data = learn.Comparisons.of(blocks, used, tasks)
         # The setting is chosen again whenever D has doubled, and for the last policy.
         again = (n + 1) & n == 0 or n + 1 == training.n_rounds
         setting = learn.choose_setting(data, training.seed) if again else rounds[-1].setting

@@ -31,7 +31,9 @@ def read(path: Path, training: dict[str, Any]) -> dict[str, Any] | None:
             raise DataError(f"{path}: a file; give a directory for the policy")
         begun = file.exists()
         # A kill during the very first write leaves a temporary file.
-        others = path.exists() and any(target_of(one.name) != CHECKPOINT for one in path.iterdir())
+        others = path.exists() and any(
+            target_of(file.name) != CHECKPOINT for file in path.iterdir()
+        )
     except OSError as error:
         raise file_error(path, "read", error) from None
     if others and not begun:

@@ -125,5 +125,5 @@ def shares(job: tuple[str, int, Melee, Sequence[Policy]]) -> Floats:
     family, seed, explorer, policies = job
     prepared = episode(family, seed, explorer)
     return np.array(
-        [run(start(explorer, one, prepared)[0], explorer, prepared, seed) for one in policies]
+        [run(start(explorer, policy, prepared)[0], explorer, prepared, seed) for policy in policies]
     )

@@ -55,7 +55,7 @@ def features_used(feature_set: str, counts: str = "predicted") -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Comparisons:
     """The meta-dataset as binary classification, and which task each state is from."""
 
     features: Floats  # (states, K, used features)
@@ -66,7 +66,7 @@ class Pairs:
     @classmethod
     def of(
         cls, blocks: Sequence[Examples], used: list[int], tasks: Sequence[int] | None = None
-    ) -> "Pairs":
+    ) -> "Comparisons":
         """All blocks together; `tasks` says which task each is from, one of its own by default."""
         sizes = [len(block.values) for block in blocks]
         numbers = range(len(blocks)) if tasks is None else tasks
@@ -79,7 +79,7 @@ class Pairs:
         )
 
 
-def choose_setting(data: Pairs, seed: int) -> Setting:
+def choose_setting(data: Comparisons, seed: int) -> Setting:
     """The setting whose choices are worth most on held-out tasks; ties go to the first."""
     groups = data.groups if data.groups.max() + 1 >= N_FOLDS else np.arange(len(data.groups))
     folds = groups % N_FOLDS
@@ -105,7 +105,7 @@ def value_of(weights: Floats, features: Floats, values: Floats) -> float:
     return float(((values * chosen).sum(axis=1) / chosen.sum(axis=1)).sum())
 
 
-def fit(data: Pairs, setting: Setting, seed: int, rows: Ints | slice = slice(None)) -> Floats:
+def fit(data: Comparisons, setting: Setting, seed: int, rows: Ints | slice = slice(None)) -> Floats:
     """The weights of the policy, for raw features, in the order of the schema."""
     features, values = data.features[rows], data.values[rows]
     flat = features.reshape(-1, features.shape[2])

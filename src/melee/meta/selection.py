@@ -37,7 +37,7 @@ class Stage:
 
 def first_stage(training: Training, rounds: list[TrainingRound]) -> Stage:
     """All policies, on the tasks that each played when it was found."""
-    returns = tuple(one.validation for one in rounds)
+    returns = tuple(round_.validation for round_ in rounds)
     return Stage(training.n_validation, tuple(range(len(rounds))), returns)
 
 

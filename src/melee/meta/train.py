@@ -22,7 +22,7 @@ N_REFERENCE = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class PaperPolicies:
     """A finished training: the policies π_1 … π_N, how one of them was chosen, and where it is."""
 
     rounds: list[TrainingRound]
@@ -47,7 +47,7 @@ def train(
     on_round: Callable[[int, TrainingRound], None] | None = None,
     on_stage: Callable[[Stage], None] | None = None,
     apply: Mapper = here,
-) -> Trained:
+) -> PaperPolicies:
     """Train a policy into a directory, or go on where an earlier call was interrupted.
 
     Parameters
@@ -78,19 +78,19 @@ def train(
     progress = checkpoint.read(path, training.as_dict())
     rounds, stages = _rounds(progress), _stages(progress)
     on_round, on_stage = on_round or _ignore, on_stage or _ignore
-    for n, one in enumerate(rounds):
-        on_round(n + 1, one)
-    for one in aggrevate(training, rounds, apply):
-        rounds.append(one)
+    for n, round_ in enumerate(rounds):
+        on_round(n + 1, round_)
+    for round_ in aggrevate(training, rounds, apply):
+        rounds.append(round_)
         checkpoint.write(path, training.as_dict(), _progress(rounds, stages))
-        on_round(len(rounds), one)
+        on_round(len(rounds), round_)
     for stage in stages:
         on_stage(stage)
     for stage in select(training, rounds, list(stages), apply):
         stages.append(stage)
         checkpoint.write(path, training.as_dict(), _progress(rounds, stages))
         on_stage(stage)
-    trained = Trained(rounds, stages, path)
+    trained = PaperPolicies(rounds, stages, path)
     features = _reference_features(training, trained.weights)
     artefact.save(
         path,
@@ -128,12 +128,12 @@ def _progress(rounds: list[TrainingRound], stages: list[Stage]) -> dict[str, Any
     return {
         "rounds": [
             {
-                "weights": one.weights.tolist(),
-                "scaling": one.setting.scaling,
-                "learning_rate": one.setting.learning_rate,
-                "validation": one.validation,
+                "weights": round_.weights.tolist(),
+                "scaling": round_.setting.scaling,
+                "learning_rate": round_.setting.learning_rate,
+                "validation": round_.validation,
             }
-            for one in rounds
+            for round_ in rounds
         ],
         "stages": [dataclasses.asdict(stage) for stage in stages],
     }
@@ -143,17 +143,17 @@ def _rounds(progress: dict[str, Any] | None) -> list[TrainingRound]:
     """The rounds of a checkpoint, none if there is none."""
     return [
         TrainingRound(
-            np.array(one["weights"]),
-            Setting(one["scaling"], one["learning_rate"]),
-            one["validation"],
+            np.array(round_["weights"]),
+            Setting(round_["scaling"], round_["learning_rate"]),
+            round_["validation"],
         )
-        for one in (progress or {"rounds": []})["rounds"]
+        for round_ in (progress or {"rounds": []})["rounds"]
     ]
 
 
 def _stages(progress: dict[str, Any] | None) -> list[Stage]:
     """The stages of a checkpoint, none if there is none."""
     return [
-        Stage(one["n_tasks"], tuple(one["policies"]), tuple(one["returns"]))
-        for one in (progress or {"stages": []})["stages"]
+        Stage(stage["n_tasks"], tuple(stage["policies"]), tuple(stage["returns"]))
+        for stage in (progress or {"stages": []})["stages"]
     ]

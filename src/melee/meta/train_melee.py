@@ -156,7 +156,7 @@ class Progress:
     @property
     def best(self) -> Judged:
         """The policy with the highest validation share, the latest of equals."""
-        return max(self.judged, key=lambda one: (one.validation, one.generation))
+        return max(self.judged, key=lambda judged: (judged.validation, judged.generation))
 
     def as_dict(self) -> dict[str, Any]:
         """For a checkpoint."""
@@ -239,7 +239,7 @@ def train_melee(
     while progress.evolution.generation < training.n_generations:
         evolution = progress.evolution
         candidates = evolution.ask(training.n_candidates, training.seed)
-        policies = [unpack(one) for one in candidates]
+        policies = [unpack(candidate) for candidate in candidates]
         seeds = training.task_seeds(evolution.generation)
         jobs = [(training.family, seed, training.explorer, policies) for seed in seeds]
         fit = fitness(np.array(apply(shares, jobs)))
@@ -331,7 +331,9 @@ def _save(path: Path, training: MeleeTraining, progress: Progress, apply: Mapper
             "returned": f"generation {best.generation}",
             "validation_share": best.validation,
             "validation_share_as_played": float(np.mean(apply(played, jobs))),
-            "validation_curve": [[one.generation, one.validation] for one in progress.judged],
+            "validation_curve": [
+                [judged.generation, judged.validation] for judged in progress.judged
+            ],
         },
         reference={"features": reference, "scores": sizes(policy, reference)},
     )

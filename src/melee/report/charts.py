@@ -129,7 +129,9 @@ def scatter(data: ReportData, figure: "Figure") -> None:
     figure.set_size_inches(5.2, 5.2)
     axes = figure.subplots()
     x, y = data.pair
-    points = np.array([(one.reward[x], one.reward[y]) for one in data.datasets if one.complete])
+    points = np.array(
+        [(dataset.reward[x], dataset.reward[y]) for dataset in data.datasets if dataset.complete]
+    )
     signs = np.array(list(data.tests[0].signs[f"{min(x, y)},{max(x, y)}"]))
     first_better, other_better = ("+", "-") if x < y else ("-", "+")
     low, high = float(points.min()) - 0.02, float(points.max()) + 0.02
@@ -159,16 +161,16 @@ def scatter(data: ReportData, figure: "Figure") -> None:
 
 def learning_curves(data: ReportData, figure: "Figure") -> None:
     """All datasets together, then the five datasets with the most rounds."""
-    together = [one for one in data.curves if one.dataset is None]
-    alone = [one for one in data.curves if one.dataset is not None]
-    longest = sorted(alone, key=lambda one: (-one.x[-1], one.name))
+    together = [curves for curves in data.curves if curves.dataset is None]
+    alone = [curves for curves in data.curves if curves.dataset is not None]
+    longest = sorted(alone, key=lambda curves: (-curves.x[-1], curves.name))
     chosen = (together[:1] + longest)[:6]
     columns = min(3, len(chosen))
     rows = -(-len(chosen) // columns)
     figure.set_size_inches(3.6 * columns + 2.0, 2.9 * rows)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes, one in zip(panels, chosen, strict=False):
-        _curves(axes, one, data.order)
+    for axes, curves in zip(panels, chosen, strict=False):
+        _curves(axes, curves, data.order)
     for axes in panels[len(chosen) :]:
         axes.set_visible(False)
     lines = panels[0].get_lines()
@@ -246,19 +248,21 @@ def cost(data: ReportData, figure: "Figure") -> None:
     _legend(axes)
 
 
-def _curves(axes: "Axes", one: Curves, order: list[int]) -> None:
+def _curves(axes: "Axes", curves: Curves, order: list[int]) -> None:
     """The curves of one dataset, or of all, with their bands."""
     for i in order:
-        mean = np.array(one.mean[i])
-        axes.plot(one.x, mean, **_style(i))
-        if one.band is not None:
-            band = np.array(one.band[i])
+        mean = np.array(curves.mean[i])
+        axes.plot(curves.x, mean, **_style(i))
+        if curves.band is not None:
+            band = np.array(curves.band[i])
             color = COLORS[i % len(COLORS)]
-            axes.fill_between(one.x, mean - band, mean + band, color=color, alpha=0.12, linewidth=0)
+            axes.fill_between(
+                curves.x, mean - band, mean + band, color=color, alpha=0.12, linewidth=0
+            )
     _logarithmic(axes)
-    axes.set_xlabel(one.x_label)
-    axes.set_ylabel(one.y_label)
-    axes.set_title(one.name if len(one.name) < 45 else one.name[:44] + "…", loc="left")
+    axes.set_xlabel(curves.x_label)
+    axes.set_ylabel(curves.y_label)
+    axes.set_title(curves.name if len(curves.name) < 45 else curves.name[:44] + "…", loc="left")
     _finish(axes)
 
 

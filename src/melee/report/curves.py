@@ -82,7 +82,7 @@ def _over_datasets(values: Floats, share: Floats, name: str, note: str, y: str) 
         x_label="rounds played, % (logarithmic)",
         y_label=y,
         bounded=bool(values.min() >= 0.0 and values.max() <= 1.0),
-        x=[float(f"{100 * one:.3g}") for one in share],
+        x=[float(f"{100 * fraction:.3g}") for fraction in share],
         mean=values.mean(axis=0).tolist(),
         band=(values.std(axis=0, ddof=1) / np.sqrt(len(values))).tolist(),
     )

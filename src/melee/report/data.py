@@ -111,16 +111,16 @@ def _seconds(results: Results, datasets: list[str]) -> Floats:
     out = np.zeros(len(results.explorers))
     for i, explorer in enumerate(results.explorers):
         mine = [results.cell(d, explorer, s) for d in datasets for s in results.seeds]
-        rounds = sum(len(one.rewards) for one in mine)
-        out[i] = 1000 * sum(one.seconds for one in mine) / rounds if rounds else 0.0
+        rounds = sum(len(cell.rewards) for cell in mine)
+        out[i] = 1000 * sum(cell.seconds for cell in mine) / rounds if rounds else 0.0
     return out
 
 
 def _dataset_rows(results: Results, complete: list[str], relative: Floats) -> list[DatasetRow]:
     """Every planned dataset, in order; values are partly known where it is incomplete."""
     cells: dict[str, list[CellResult]] = {dataset: [] for dataset in results.datasets}
-    for one in results:
-        cells[one.dataset].append(one)
+    for cell in results:
+        cells[cell.dataset].append(cell)
     k, nothing = len(results.explorers), [None] * len(results.explorers)
     places = dict(zip(complete, relative.tolist(), strict=True))
     rows = []
@@ -129,17 +129,17 @@ def _dataset_rows(results: Results, complete: list[str], relative: Floats) -> li
         seconds: list[float | None] = [None] * k
         spread: list[float | None] = [None] * k
         share: list[float | None] = [None] * k
-        known = [one for one in of_dataset if not one.problem]
+        known = [cell for cell in of_dataset if not cell.problem]
         for i, explorer in enumerate(results.explorers):
-            mine = [one for one in known if one.explorer == explorer]
+            mine = [cell for cell in known if cell.explorer == explorer]
             if len(mine) == len(results.seeds):
-                means = [one.mean_reward for one in mine]
-                shares = [one.share for one in mine if one.share is not None]
+                means = [cell.mean_reward for cell in mine]
+                shares = [cell.share for cell in mine if cell.share is not None]
                 reward[i] = float(np.mean(means))
                 spread[i] = float(np.std(means, ddof=1)) if len(means) > 1 else None
                 share[i] = float(np.mean(shares)) if len(shares) == len(mine) else None
-                rounds = sum(len(one.rewards) for one in mine)
-                seconds[i] = 1000 * sum(one.seconds for one in mine) / rounds
+                rounds = sum(len(cell.rewards) for cell in mine)
+                seconds[i] = 1000 * sum(cell.seconds for cell in mine) / rounds
         first = next(iter(known or of_dataset), None)  # none where nothing has run yet
         rows.append(
             DatasetRow(
@@ -174,13 +174,13 @@ def _tests(results: Results, again: Results | None) -> list[Test]:
         name, _, note = words.TESTS[kind]
         if len(results.seeds) < 2:
             note += words.ONE_SEED
-        shares = [one.rounds if kind == "rounds" else one.seeds for one in checks]
+        shares = [check.rounds if kind == "rounds" else check.seeds for check in checks]
         tests.append(
             Test(
                 name=name,
                 note=note,
                 a_a=words.level_check(checks, shares) if checks else problem,
-                a_a_rates=[one.share for one in shares] if checks else None,
+                a_a_rates=[share.share for share in shares] if checks else None,
                 wins=(found > 0).sum(axis=0).tolist(),
                 signs={
                     f"{i},{j}": "".join("0+-"[sign] for sign in found[:, i, j])
@@ -221,7 +221,10 @@ def _headline(
     best = statistics.cdf(relative, at=[1.0])[0]
     gaps = _gaps(results, leader)
     chance = (
-        {one.row: one.corrected for one in statistics.wilcoxon_holm(results, names[leader])}
+        {
+            comparison.row: comparison.corrected
+            for comparison in statistics.wilcoxon_holm(results, names[leader])
+        }
         if k > 1
         else {}
     )
@@ -257,17 +260,21 @@ def _gaps(results: Results, leader: int) -> dict[int, tuple[float, float, float]
     }
     if len(names) < 2 or len(_families(results)) < 2:
         return gaps
-    for one in statistics.mean_differences(results, 1 - CONFIDENCE):
-        if one.column == names[leader]:
-            gaps[names.index(one.row)] = (one.mean, one.low, one.high)
-        elif one.row == names[leader]:
-            gaps[names.index(one.column)] = (-one.mean, -one.high, -one.low)
+    for difference in statistics.mean_differences(results, 1 - CONFIDENCE):
+        if difference.column == names[leader]:
+            gaps[names.index(difference.row)] = (difference.mean, difference.low, difference.high)
+        elif difference.row == names[leader]:
+            gaps[names.index(difference.column)] = (
+                -difference.mean,
+                -difference.high,
+                -difference.low,
+            )
     return gaps
 
 
 def _families(results: Results) -> set[str]:
     first, seed = results.explorers[0], results.seeds[0]
-    return {results.cell(one, first, seed).family for one in results.complete_datasets()}
+    return {results.cell(name, first, seed).family for name in results.complete_datasets()}
 
 
 def _ranks(results: Results) -> Ranks | None:
@@ -287,4 +294,4 @@ def _ranks(results: Results) -> Ranks | None:
 
 def _cdf(relative: Floats) -> Cdf:
     x = np.linspace(0.0, 1.0, 101)
-    return Cdf([round(float(one), 2) for one in x], statistics.cdf(relative, x).T.tolist())
+    return Cdf([round(float(value), 2) for value in x], statistics.cdf(relative, x).T.tolist())

@@ -77,11 +77,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Curves):
         return _shallow(value) | {"mean": _whole(value.mean), "band": _whole(value.band)}
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(part) for part in value]
     if is_dataclass(value):
-        return {key: _plain(one) for key, one in _shallow(value).items()}
+        return {key: _plain(part) for key, part in _shallow(value).items()}
     return value
 
 

@@ -75,26 +75,26 @@ def tables(data: ReportData, results: Results) -> dict[str, bytes | None]:
             "seconds_per_1000_rounds",
             (
                 (
-                    one.name,
-                    one.family,
-                    one.complete,
+                    dataset.name,
+                    dataset.family,
+                    dataset.complete,
                     names[i],
-                    one.reward[i],
-                    one.spread[i],
-                    one.share[i],
-                    one.relative[i],
-                    one.seconds[i],
+                    dataset.reward[i],
+                    dataset.spread[i],
+                    dataset.share[i],
+                    dataset.relative[i],
+                    dataset.seconds[i],
                 )
-                for one in data.datasets
+                for dataset in data.datasets
                 for i in range(len(names))
             ),
         ),
         "results.csv": _csv(
             RESULTS,
             (
-                [getattr(one, column) for column in RESULTS.split(",")]
-                for one in results
-                if not one.problem
+                [getattr(cell, column) for column in RESULTS.split(",")]
+                for cell in results
+                if not cell.problem
             ),
         ),
         "cdf.csv": _csv(
@@ -109,19 +109,20 @@ def tables(data: ReportData, results: Results) -> dict[str, bytes | None]:
             "dataset,explorer,x,mean,standard_error",
             (
                 (
-                    one.name,
+                    curves.name,
                     names[i],
                     x,
-                    one.mean[i][k],
-                    None if one.band is None else one.band[i][k],
+                    curves.mean[i][k],
+                    None if curves.band is None else curves.band[i][k],
                 )
-                for one in data.curves
+                for curves in data.curves
                 for i in data.order
-                for k, x in enumerate(one.x)
+                for k, x in enumerate(curves.x)
             ),
         ),
         "failures.csv": _csv(
-            "dataset,cells,reason", ((one.dataset, one.who, one.reason) for one in data.failures)
+            "dataset,cells,reason",
+            ((failure.dataset, failure.who, failure.reason) for failure in data.failures),
         ),
     }
 

@@ -112,7 +112,7 @@ def summary(
 ) -> str:
     """Who leads, by how much and how surely, in sentences."""
     name = results.explorers
-    row = {one.explorer: one for one in rows}
+    row = {row.explorer: row for row in rows}
     leader, others = contenders[0], contenders[1:]
     n_complete = len(results.complete_datasets())
     datasets = f"{n_complete} of {len(results.datasets)} datasets"
@@ -144,11 +144,11 @@ def summary(
             else f" By {TESTS[kind][1]} {name[leader]} wins {wins[leader, others[0]]} datasets "
             f"and loses {wins[others[0], leader]}."
         )
-    for one in rows:
-        if one.reference and one.explorer != leader:
+    for bound in rows:
+        if bound.reference and bound.explorer != leader:
             text += (
-                f" {name[one.explorer]} is told the reward of every action, so it is no bandit but "
-                f"a bound on what exploration can buy: {one.reward:.4f}."
+                f" {name[bound.explorer]} is told the reward of every action, so it is no bandit "
+                f"but a bound on what exploration can buy: {bound.reward:.4f}."
             )
     return text
 
@@ -160,7 +160,8 @@ def _minus(value: float) -> str:
 def facts(results: Results, complete: list[str]) -> list[tuple[str, str]]:
     """The numbers under the title."""
     lengths = [
-        results.cell(one, results.explorers[0], results.seeds[0]).n_rounds for one in complete
+        results.cell(dataset, results.explorers[0], results.seeds[0]).n_rounds
+        for dataset in complete
     ]
     found = [
         (f"{len(complete)} of {len(results.datasets)}", "datasets"),
@@ -175,9 +176,9 @@ def facts(results: Results, complete: list[str]) -> list[tuple[str, str]]:
 
 def level_check(checks: list[LevelCheck], shares: list[Share]) -> str:
     """How often one of the tests erred, over all explorers."""
-    total = Share(sum(one.count for one in shares), sum(one.total for one in shares))
+    total = Share(sum(share.count for share in shares), sum(share.total for share in shares))
     low, high = total.interval
-    identical = sum(one.n_identical for one in checks)
+    identical = sum(check.n_identical for check in checks)
     same = f" In {identical:,} the two runs were the same in every round." if identical else ""
     return (
         f"Every explorer ran twice on the same rows. The test told {total.count:,} of "
@@ -189,17 +190,17 @@ def level_check(checks: list[LevelCheck], shares: list[Share]) -> str:
 
 def about(results: Results) -> list[tuple[str, list[tuple[str, str]]]]:
     """What was run, in sections: extent, time, then whatever the benchmark noted."""
-    done = [one for one in results if not one.problem]
+    done = [cell for cell in results if not cell.problem]
     planned = len(results.datasets) * len(results.explorers) * len(results.seeds)
     extent = [
         ("explorers", ", ".join(results.explorers)),
         ("seeds", ", ".join(map(str, results.seeds))),
         ("cells", f"{len(done):,} of {planned:,} have a run"),
-        ("rounds", f"{sum(len(one.rewards) for one in done):,}"),
+        ("rounds", f"{sum(len(cell.rewards) for cell in done):,}"),
     ]
-    time = [("all runs together", f"{sum(one.seconds for one in done):,.1f} s")]
+    time = [("all runs together", f"{sum(cell.seconds for cell in done):,.1f} s")]
     if done:
-        slowest = max(done, key=lambda one: one.seconds)
+        slowest = max(done, key=lambda cell: cell.seconds)
         where = f"{slowest.explorer} on {slowest.dataset}, seed {slowest.seed}"
         time.append(("longest run", f"{slowest.seconds:,.2f} s: {where}"))
     sections = [("Extent", extent), ("Time in compiled passes", time)]
@@ -212,7 +213,7 @@ def about(results: Results) -> list[tuple[str, list[tuple[str, str]]]]:
         sections.append(("Benchmark", loose))
     for key, value in results.about.items():
         if isinstance(value, dict):
-            pairs = [(str(name), _worded(one)) for name, one in value.items()]
+            pairs = [(str(name), _worded(part)) for name, part in value.items()]
             sections.append((str(key).replace("_", " ").capitalize(), pairs))
     return sections
 
@@ -222,24 +223,24 @@ def _worded(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_worded(one)}" for key, one in value.items())
+        return ", ".join(f"{key} {_worded(part)}" for key, part in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(_worded(one) for one in value)
+        return ", ".join(_worded(part) for part in value)
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def failures(results: Results) -> list[Failure]:
     """The cells without a run, those of one dataset and one reason together."""
-    cells = {(one.dataset, one.explorer, one.seed): one for one in results}
+    cells = {(cell.dataset, cell.explorer, cell.seed): cell for cell in results}
     groups: dict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
     for dataset in results.datasets:
         for explorer in results.explorers:
             for seed in results.seeds:
-                one = cells.get((dataset, explorer, seed))
-                if one is None:
+                cell = cells.get((dataset, explorer, seed))
+                if cell is None:
                     groups[dataset, "not run yet"].append((explorer, seed))
-                elif one.problem:
-                    groups[dataset, one.problem].append((explorer, seed))
+                elif cell.problem:
+                    groups[dataset, cell.problem].append((explorer, seed))
     return [
         Failure(dataset, _who(results, missing), reason)
         for (dataset, reason), missing in groups.items()

@@ -103,8 +103,8 @@ def mean_differences(results: Results, level: float = 0.05) -> list[MeanDifferen
     p = two_sided(mean, error, freedom)
     pairs = itertools.combinations(results.explorers, 2)
     return [
-        MeanDifference(*pair, float(m), float(m - e), float(m + e), float(one))
-        for pair, m, e, one in zip(pairs, mean, margin, p, strict=True)
+        MeanDifference(*pair, float(m), float(m - e), float(m + e), float(p_value))
+        for pair, m, e, p_value in zip(pairs, mean, margin, p, strict=True)
     ]
 
 
@@ -183,10 +183,15 @@ def wilcoxon_holm(results: Results, reference: str | None = None) -> list[Signed
         if (i < j if reference is None else names[j] == reference)
     ]
     apart = [np.round(means[:, i] - means[:, j], 12) for i, j in pairs]
-    p = np.array([float(stats.wilcoxon(one).pvalue) if one.any() else 1.0 for one in apart])
+    p = np.array(
+        [
+            float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
+            for differences in apart
+        ]
+    )
     return [
-        SignedRank(names[i], names[j], float(np.median(one)), float(raw), float(corrected))
-        for (i, j), one, raw, corrected in zip(pairs, apart, p, holm(p), strict=True)
+        SignedRank(names[i], names[j], float(np.median(differences)), float(raw), float(corrected))
+        for (i, j), differences, raw, corrected in zip(pairs, apart, p, holm(p), strict=True)
     ]
 
 

@@ -35,7 +35,7 @@ def families(results: Results) -> tuple[list[str], Ints]:
     first, seed = results.explorers[0], results.seeds[0]
     of_each = [results.cell(dataset, first, seed).family for dataset in comparable(results)]
     names = list(dict.fromkeys(of_each))
-    return names, np.array([names.index(one) for one in of_each], dtype=np.int64)
+    return names, np.array([names.index(family) for family in of_each], dtype=np.int64)
 
 
 def family_means(results: Results) -> Floats:

@@ -129,7 +129,7 @@ def check_levels(results: Results, again: Results, level: float = 0.01) -> dict[
         )
 
     def rewards(of: Results, explorer: str) -> dict[str, list[Floats]]:
-        return {one: [of.cell(one, explorer, s).rewards for s in of.seeds] for one in datasets}
+        return {name: [of.cell(name, explorer, s).rewards for s in of.seeds] for name in datasets}
 
     return {
         explorer: a_a(rewards(results, explorer), rewards(again, explorer), level)
@@ -154,5 +154,5 @@ def together(checks: Iterable[LevelCheck]) -> LevelCheck:
 
 
 def _sum(shares: Iterable[Share]) -> Share:
-    counts, totals = zip(*((one.count, one.total) for one in shares), strict=True)
+    counts, totals = zip(*((share.count, share.total) for share in shares), strict=True)
     return Share(sum(counts), sum(totals))

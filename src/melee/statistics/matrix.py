@@ -155,7 +155,7 @@ def differences_on(
 ) -> tuple[Floats, Floats, Floats, int]:
     """One dataset's part of `Differences`: all pairs of its runs, each a list over seeds."""
     lengths = [[len(rewards) for rewards in run] for run in runs]
-    if min(lengths[0]) == 0 or any(one != lengths[0] for one in lengths):
+    if min(lengths[0]) == 0 or any(length != lengths[0] for length in lengths):
         raise InputError(
             f"dataset {dataset}: its runs have {min(map(min, lengths))} to "
             f"{max(map(max, lengths))} rounds; a paired test needs the same rounds of all, "

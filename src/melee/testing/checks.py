@@ -66,9 +66,9 @@ def require_distribution(pmf: Floats, when: str) -> None:
 
 def require_close(found: Any, expected: Any, when: str, atol: float = 1e-9) -> None:
     """Refuse numbers that differ by more than `atol`; 0 demands the same bits."""
-    one, other = np.asarray(found, float), np.asarray(expected, float)
-    same = one.shape == other.shape and bool((np.abs(one - other) <= atol).all())
-    require(same, f"{when}: {one.tolist()} where {other.tolist()} was expected")
+    actual, other = np.asarray(found, float), np.asarray(expected, float)
+    same = actual.shape == other.shape and bool((np.abs(actual - other) <= atol).all())
+    require(same, f"{when}: {actual.tolist()} where {other.tolist()} was expected")
 
 
 def refuses(made: Callable[[], Any]) -> bool:

@@ -94,7 +94,10 @@ def checks_for(
         functions += WITHOUT_LABELLED_ROWS
     if not refuses(lambda: chosen.begin_cold(Problem(2, 3))):
         functions += growing.CHECKS
-    found = (Check(one.__name__, chosen.short_spec, partial(one, chosen)) for one in functions)
+    found = (
+        Check(function.__name__, chosen.short_spec, partial(function, chosen))
+        for function in functions
+    )
     return select(found, leave_out)
 
 
@@ -241,8 +244,8 @@ def odd_columns_do_no_harm(explorer: Explorer) -> None:
     task = blobs(230, n_actions=2, n_features=1, seed=5)
     x = task.contexts
     columns = [x, np.full_like(x, 1e6), x, np.zeros_like(x), x * 1e-9]
-    for one in (task, Task("odd", np.hstack(columns), task.rewards)):
-        run = simulate(one, explorer, seed=1)
+    for given in (task, Task("odd", np.hstack(columns), task.rewards)):
+        run = simulate(given, explorer, seed=1)
         _require_probabilities(run.probabilities)
         if explorer.learns:
             require(
@@ -299,10 +302,10 @@ def asking_changes_nothing(explorer: Explorer) -> None:
 
 def two_bandits_share_nothing(explorer: Explorer) -> None:
     """What one learns, another does not know."""
-    one, _ = _trained(explorer)
-    kept = [array.copy() for array in arrays_of(one._state)]
+    trained, _ = _trained(explorer)
+    kept = [array.copy() for array in arrays_of(trained._state)]
     _trained(explorer, seed=1)
-    same = all((a == b).all() for a, b in zip(arrays_of(one._state), kept, strict=True))
+    same = all((a == b).all() for a, b in zip(arrays_of(trained._state), kept, strict=True))
     require(same, "a second bandit changed the first one's state")
 
 

@@ -71,13 +71,13 @@ def some_actions_are_open(explorer: Explorer) -> None:
 def scratch_means_nothing_between_calls(explorer: Explorer) -> None:
     """Fields that are declared `Scratch` may hold anything when a call begins."""
     for n_rounds in (YOUNG, SETTLED):
-        one, other = _model(explorer, n_rounds), _model(explorer, n_rounds)
+        plain, other = _model(explorer, n_rounds), _model(explorer, n_rounds)
         rows, when = _rows(10, 4, seed=6), "scratch was overwritten: it matters"
         for _ in range(3):
             _overwrite_scratch(other)
-            require_close(_pmfs(other, rows), _pmfs(one, rows), when, atol=0.0)
+            require_close(_pmfs(other, rows), _pmfs(plain, rows), when, atol=0.0)
             _overwrite_scratch(other)
-            for model in (one, other):
+            for model in (plain, other):
                 _teach(model, 5, seed=8)
 
 
@@ -180,8 +180,10 @@ def _live(agent: Agent, number: int) -> tuple[Any, ...]:
     return decision.id, decision.action, decision.probability
 
 
-def _live_alike(one: Agent, other: Agent, first: int) -> None:
+def _live_alike(original: Agent, other: Agent, first: int) -> None:
     for number in range(first, first + 15):
-        ours, theirs = _live(one, number), _live(other, number)
+        ours, theirs = _live(original, number), _live(other, number)
         require(ours == theirs, f"{theirs} was decided where {ours} was expected")
-    require(one.fingerprint == other.fingerprint, "both decide alike and differ in what they know")
+    require(
+        original.fingerprint == other.fingerprint, "both decide alike and differ in what they know"
+    )

@@ -90,7 +90,10 @@ def checks_for_learner(
         compare: Any = partial(_compare, twin=twin)
         compare.__name__ = "predictions_agree_with_its_twin"
         functions.append(compare)
-    own = [Check(one.__name__, chosen.short_spec, partial(one, chosen)) for one in functions]
+    own = [
+        Check(function.__name__, chosen.short_spec, partial(function, chosen))
+        for function in functions
+    ]
     names = {check.name for check in own}
     explorers = [check for check in checks_for(_explorer(chosen)) if check.name not in names]
     return select([*own, *explorers], leave_out)
@@ -100,8 +103,8 @@ def _explorer(learner: Learner) -> str:
     """ε-greedy over it: settings that it has keys for are given as such."""
     settings = learner.short_spec.split("/")[1:]
     shared = ("ridge", "exact", "loss", "steps", "learning_rate")
-    keys = [one for one in settings if one.partition("=")[0] in shared]
-    own = [one for one in settings if one not in keys]
+    keys = [setting for setting in settings if setting.partition("=")[0] in shared]
+    own = [setting for setting in settings if setting not in keys]
     text = "/".join([learner.name, *own])
     return ":".join(["epsilon-greedy", "epsilon=0.1", f"learner={text}", *keys])
 
@@ -126,8 +129,8 @@ def settings_are_written_and_read_again(learner: Learner) -> None:
 
 def it_has_as_many_models_as_were_asked_for(learner: Learner) -> None:
     """And smaller ones where it does not fit, which fit everywhere."""
-    for one in (learner, learner.smaller()):
-        state = one.start(N_ROWS, D)
+    for kind in (learner, learner.smaller()):
+        state = kind.start(N_ROWS, D)
         require(isinstance(state, LearnerState), f"{type(state).__name__} has no encourage(...)")
         require(n_rows(state) == N_ROWS, f"{n_rows(state)} models where {N_ROWS} were asked for")
         contiguous = all(array.flags.c_contiguous for array in arrays_of(state))
@@ -139,7 +142,7 @@ def it_has_as_many_models_as_were_asked_for(learner: Learner) -> None:
 
 def one_model_learns_and_the_others_stay(learner: Learner) -> None:
     """Models are independent of each other."""
-    state, contexts = learner.start(N_ROWS, D), [one.x for one in _rounds(10, seed=1)]
+    state, contexts = learner.start(N_ROWS, D), [round_.x for round_ in _rounds(10, seed=1)]
     before = [[predict(state, x, row) for x in contexts] for row in range(N_ROWS)]
     for x, target, weight in _rounds(20):
         _learn(state, x, target, weight)
@@ -151,16 +154,16 @@ def one_model_learns_and_the_others_stay(learner: Learner) -> None:
 
 def all_models_at_once_do_as_one_by_one(learner: Learner) -> None:
     """To the bit, whichever of the two a kernel calls."""
-    one, other = learner.start(N_ROWS, D), learner.start(N_ROWS, D)
+    alone, other = learner.start(N_ROWS, D), learner.start(N_ROWS, D)
     found, errors = np.empty(N_ROWS), np.empty(N_ROWS)
     for x, target, _ in _rounds(30):
         predict_all(other, x, 0, found)
         for row in range(N_ROWS):
-            expected = predict(one, x, row)
+            expected = predict(alone, x, row)
             require(found[row] == expected, f"{found[row]} at once, {expected} one by one")
             errors[row] = target * (row + 1) / N_ROWS - expected
         for row in range(N_ROWS):
-            correct(one, x, row, errors[row], 1.0)
+            correct(alone, x, row, errors[row], 1.0)
         correct_all(other, x, 0, errors)
 
 
@@ -184,8 +187,8 @@ def predictions_stay_finite(learner: Learner) -> None:
             _learn(state, x, target, weight)
         fine = all(np.isfinite(array).all() for array in arrays_of(state))
         for x, *_ in _rounds(5, seed=1):
-            for one in (x, np.append(x[:-1] * size, 1.0)):
-                fine = fine and np.isfinite(predict(state, one, ROW))
+            for context in (x, np.append(x[:-1] * size, 1.0)):
+                fine = fine and np.isfinite(predict(state, context, ROW))
         require(fine, f"inputs of size {size} leave numbers that are not finite")
 
 

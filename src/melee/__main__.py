@@ -1,0 +1,5 @@
+"""`python -m melee` is `melee`."""
+
+from melee.cli import main
+
+main()
