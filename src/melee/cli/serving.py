@@ -98,10 +98,10 @@ def serve(
     else:
         import asyncio
 
-        from melee.serve.learner import to_json
+        from melee.serve.starting import agents_to_json
         from melee.serve.supervisor import Supervisor
 
-        about = {"agents": to_json(parameters), "data": data, "keep_days": keep_days}
+        about = {"agents": agents_to_json(parameters), "data": data, "keep_days": keep_days}
         supervisor = Supervisor(
             workers, host, port, about, keys=levels, log_level=log_level, log_format=log_format
         )

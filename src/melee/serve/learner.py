@@ -11,7 +11,6 @@ import socket
 import sys
 from typing import Any
 
-from melee.labels import label_from_json, label_to_json
 from melee.serve.answering import Router, answered, encoded, refused
 from melee.serve.frames import NOTE, Framed, read_question, reply
 from melee.serve.metrics import Requests
@@ -85,24 +84,12 @@ class Desk(Framed):
         self.write(reply(number, answer.status, answer.type.encode(), content))
 
 
-def to_json(parameters: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Parameters of agents, by name, as another process can be told them."""
-    return {name: _with_labels(one, label_to_json) for name, one in parameters.items()}
-
-
-def _with_labels(parameters: dict[str, Any], change: Any) -> dict[str, Any]:
-    actions = parameters.get("actions")
-    if actions is None:
-        return parameters
-    return {**parameters, "actions": [change(one) for one in actions]}
-
-
 def main(given: dict[str, Any]) -> None:
     """Answer workers until SIGTERM, or until who has started this is gone."""
     from melee.serve.server import loop_factory
-    from melee.serve.starting import tell
+    from melee.serve.starting import read_agents, tell
 
-    parameters = {name: _with_labels(p, label_from_json) for name, p in given["agents"].items()}
+    parameters = read_agents(given["agents"])
     service = Service(open_journal(given["data"], given["keep_days"]))
     try:
         service.open(parameters)

@@ -4,9 +4,10 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ MAX_AGENTS = 100
 """Agents in one service."""
 RECENT = 10_000
 """Events that are read at the start, for the windows to show what was before."""
+FEW, CHUNK = 1_000, 50
+"""So many are read before the first request; of more, so many at a time, between requests."""
 EVERY = 1.0
 """Seconds from one look for decisions whose time is over to the next."""
 OLD = 10.0
@@ -77,6 +80,8 @@ class Service:
         self._one_change = asyncio.Lock()
         self._one_replay = asyncio.Lock()
         self._ticking: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._past: Iterator[Event] = iter(())
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -128,9 +133,19 @@ class Service:
 
     def _look_back(self) -> None:
         """Have windows show what happened before this process."""
-        first = max(self.journal.start.seq, self.journal.head.seq - RECENT)
-        for event in self.journal.store.rows(first):
-            self._see(event)
+        end = self.journal.head.seq
+        first = max(self.journal.start.seq, end - RECENT)
+        self._past = self.journal.store.rows(first, end)
+        if end - first <= FEW:
+            for event in self._past:
+                self._see(event)
+
+    async def _read_past(self) -> None:
+        """The same while requests are answered, where there is much of it."""
+        while some := await asyncio.to_thread(lambda: list(islice(self._past, CHUNK))):
+            for event in some:
+                self._see(event)
+            await asyncio.sleep(0.0)
 
     def _see(self, event: Event) -> None:
         """Have windows show what was not asked for here."""
@@ -157,6 +172,7 @@ class Service:
         else:
             self._syncing = Syncing(self.journal)
         self._ticking = asyncio.create_task(self._tick())
+        self._reading = asyncio.create_task(self._read_past())
         self.is_ready = True
 
     async def _tick(self) -> None:
@@ -175,8 +191,9 @@ class Service:
     async def stop(self) -> None:
         """Write what is queued, and a snapshot of every agent; let go of the journal."""
         self.is_ready = False
-        if self._ticking is not None:
-            self._ticking.cancel()
+        for task in (self._ticking, self._reading):
+            if task is not None:
+                task.cancel()
         if self._syncing is not None:
             await asyncio.to_thread(self._syncing.stop)
         if self._turns is not None:

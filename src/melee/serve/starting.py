@@ -12,9 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from melee.errors import DataError, InputError, MeleeError
+from melee.labels import label_from_json, label_to_json
 from melee.serve.logs import log_to_stderr
 
 FAILED = 2
+Agents = dict[str, dict[str, Any]]
 
 
 def begin(main: Callable[[dict[str, Any]], None]) -> int:
@@ -46,6 +48,23 @@ def heard(line: bytes) -> dict[str, Any]:
     if "error" in message:
         raise (InputError if message["mine"] else DataError)(message["error"])
     return message
+
+
+def agents_to_json(parameters: Agents) -> Agents:
+    """Parameters of agents, by name, as another process can be told them."""
+    return {name: _with_labels(one, label_to_json) for name, one in parameters.items()}
+
+
+def read_agents(given: Agents) -> Agents:
+    """What another process was told."""
+    return {name: _with_labels(one, label_from_json) for name, one in given.items()}
+
+
+def _with_labels(parameters: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    actions = parameters.get("actions")
+    if actions is None:
+        return parameters
+    return {**parameters, "actions": [change(one) for one in actions]}
 
 
 def watch_parent(loop: Any, gone: Callable[[], None]) -> None:
