@@ -22,6 +22,7 @@ def test_workers_end_with_a_driver_that_is_killed(tmp_path):
     (tmp_path / "driver.py").write_text(DRIVER)
     command = [sys.executable, tmp_path / "driver.py"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
         said = [driver.stdout.readline() for _ in range(5)]
         workers = {int(line) for line in said[:4]}
         assert all(alive(pid) for pid in workers)

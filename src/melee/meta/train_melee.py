@@ -265,8 +265,7 @@ def validation_share(training: MeleeTraining, policy: Policy, apply: Mapper = he
     """Mean share of a policy over the held-out tasks, but for the guard as it is played."""
     explorer = Melee(guard=False)
     jobs = [
-        (training.family, HELD_OUT + i, explorer, [policy])
-        for i in range(training.n_validation)
+        (training.family, HELD_OUT + i, explorer, [policy]) for i in range(training.n_validation)
     ]
     return float(np.mean(apply(shares, jobs)))
 
