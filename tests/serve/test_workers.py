@@ -17,13 +17,18 @@ import pytest
 
 from melee.auditing import audit
 from melee.client import Client
-from melee.errors import InputError
+from melee.errors import DataError, InputError
+from melee.journal import Journal
 from melee.serve.frames import Framed, question, read_question
+from melee.serve.keys import Keys
+from melee.serve.learner import Desk, Office
 from melee.serve.metrics import Requests
-from melee.serve.supervisor import check_workers, listen_together
+from melee.serve.service import Service
+from melee.serve.supervisor import Supervisor, check_workers, listen_together
+from melee.serve.worker import LOST, Front, Learner
 from tests.journals import reading, straight
 from tests.serve.crowds import Crowd, children, everybody
-from tests.serve.servers import Process, running
+from tests.serve.servers import QUICK, Local, Process, running
 
 pytest.importorskip("uvicorn")
 pytestmark = pytest.mark.skipif(
@@ -263,6 +268,87 @@ def test_numbers_of_workers_that_cannot_be():
     assert len({one.getsockname() for one in sockets}) == 1
     for one in sockets:
         one.close()
+
+
+class Worker(Local):
+    """The application of a worker, without a socket of its own."""
+
+    def __init__(self, place):
+        self.runner = asyncio.Runner()
+        self.learner = Learner(str(place))
+        self.app = Front(self.learner, Keys())
+        self.runner.run(self.learner.start())
+
+    def close(self):
+        self.runner.run(self.learner.stop())
+        self.runner.close()
+
+
+def test_a_worker_without_a_learner_says_503_and_answers_what_it_can_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("melee.serve.worker.PATIENCE", 0.05)
+    worker = Worker(tmp_path / "nobody")
+    status, answer = worker.ask("POST", "/v1/decisions", {"context": {"x": 1}})
+    assert (status, answer["error"]) == (
+        503,
+        "the learner is not there; nothing was done, send it again",
+    )
+    assert worker.ask("GET", "/ready")[0] == 503
+    assert worker.ask("GET", "/health")[0] == 200
+    assert worker.ask("GET", "/nothing")[0] == 404
+    worker.close()
+
+
+def test_requests_of_a_learner_that_ends_get_a_503_and_those_that_come_later_wait(tmp_path):
+    class Dying(Desk):
+        def frame_received(self, frame):
+            self.transport.close()
+
+    place = tmp_path / "data"
+    service = Service(Journal(place))
+    service.open({"agent": dict(QUICK)})
+    worker = Worker(tmp_path / "socket")
+    office = Office(service)
+
+    async def serve(kind):
+        loop = asyncio.get_running_loop()
+        return await loop.create_unix_server(lambda: kind(office), tmp_path / "socket")
+
+    dying = worker.runner.run(serve(Dying))
+    status, answer = worker.ask("POST", "/v1/decisions", {"context": {"x": 1}})
+    assert (status, answer["error"]) == (503, LOST)
+    dying.close()
+    (tmp_path / "socket").unlink(missing_ok=True)
+
+    async def late():
+        asked = asyncio.create_task(
+            worker._ask("POST", "/v1/decisions", b'{"context": {"x": 1}}', (), 1)
+        )
+        await asyncio.sleep(0.1)
+        await service.start()
+        server = await serve(Desk)
+        found = await asked
+        again = await worker._ask("GET", "/v1/decisions/nobody", b"", (), 1)
+        await worker.learner.stop()
+        server.close()
+        await service.stop()
+        return found, again
+
+    found, again = worker.runner.run(late())
+    assert found[0] == 200
+    assert (again[0], "is not known" in again[1]["error"]) == (404, True)
+    worker.runner.close()
+
+
+def test_what_cannot_be_started_again_and_again_ends_all_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("melee.serve.supervisor.TRIES", 2)
+    about = {"agents": {"agent": QUICK}, "data": str(tmp_path / "data"), "keep_days": None}
+    supervisor = Supervisor(1, "127.0.0.1", 0, about, log_level="error")
+    supervisor.workers[0].module = "melee.serve.nothing"
+    said: list[list[str]] = []
+    with pytest.raises(DataError, match="worker 1 has ended 2 times as soon as it was started"):
+        asyncio.run(supervisor.run(said.append))
+    assert said == [["agent"]]
+    assert reading(tmp_path / "data").head.seq == 1
 
 
 # -- long ----------------------------------------------------------------------------------------
