@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from melee.agent import storing
 from melee.agent.catalogue import Offered
@@ -24,6 +24,7 @@ from melee.agent.folding import CHANGEABLE, change_settings, fold, fold_decision
 from melee.agent.ids import Ids
 from melee.agent.knowledge import Labels, Lesson
 from melee.agent.pending import Waiting
+from melee.contexts import Context
 from melee.errors import DataError, InputError, MeleeError, MeleeWarning, shown
 from melee.journal import Event, Head, Journal, events
 from melee.journal.commits import Ticket
@@ -38,6 +39,14 @@ FEW = 64
 REST = 20.0
 """A snapshot that took a second is followed by so many without one."""
 _log = logging.getLogger("melee")
+
+
+class _Base(NamedTuple):
+    """Candidates that are in the table of offers."""
+
+    offered: Offered
+    features: dict[Label, Context]
+    offer: events.Offer
 
 
 class Keeper:
@@ -68,7 +77,8 @@ class Keeper:
         self._last = Ticket(seq=position.seq)
         self._unit: list[events.Draft] = []
         self._offer: tuple[Labels, events.Offer] | None = None
-        self._base: tuple[Offered, events.Offer] | None = None  # candidates that are there in full
+        self._base: _Base | None = None
+        self._once: tuple[Offered, dict[Label, Context]] | None = None  # candidates that came once
         self._is_behind = False  # whether a call was interrupted while it changed the agent
         self._n_failures = journal.n_failures  # those that the agent has recovered from
         self._since = 0  # events since the last snapshot
@@ -141,7 +151,7 @@ class Keeper:
         self.agent._knowledge, self.agent._pending = agent._knowledge, agent._pending
         self.agent._ids = agent._ids
         self._last = Ticket(seq=position.seq)
-        self._offer, self._base = None, None
+        self._offer, self._base, self._once = None, None, None
         self._is_behind, self._n_failures = False, failures
 
     # -- what is noted ----------------------------------------------------------------------
@@ -201,15 +211,21 @@ class Keeper:
 
     def _offer_among(self, offered: Offered) -> tuple[events.Offer, events.Change | None]:
         """Candidates as what is there in full, and what they differ by from that."""
+        labels, features = offered.labels, offered.features
         if self._base is not None:
-            known, offer = self._base
-            if known is offered:
-                return offer, None
-            change = events.changed_from(offer, offered.labels, offered.features)
+            if self._base.offered is offered:
+                return self._base.offer, None
+            change = events.changed_from(self._base.features, labels, features)
             if change is not None:
-                return offer, change if any(change) else None
-        self._base = offered, events.offer_among(offered.labels, offered.features)
-        return self._base[1], None
+                return self._base.offer, None if change.is_none else change
+        named = dict(zip(labels, features, strict=True))
+        if self._once is not None:
+            once, before = self._once
+            if once is offered or events.changed_from(before, labels, features) is not None:
+                self._base = _Base(offered, named, events.offer_among(labels, features))
+                return self._base.offer, None
+        self._once = offered, named
+        return events.nothing(), events.in_full(labels, features)
 
     def check_new(self, id: str) -> None:
         """Refuse the id of any decision in the journal, however long ago."""

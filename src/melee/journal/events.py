@@ -15,14 +15,16 @@ What was offered is named by the hash of its content, and kept in a table of its
 changes from one decision to the next. `{"actions": [label, ...]}` is one; where actions are
 candidates, `"features": [{...}, ...]` has those of each. Of candidates that are mostly those of an
 earlier decision an event says what differs: `without` has the numbers of those that are gone, and
-`with` the place, label and features of those that are new, or have other features.
+`with` the place, label and features of those that are new, or have other features. Candidates that
+have not come before are all new, beside an offer of none: they are gone when their event is, and in
+the table only if they come again.
 
 Readers leave fields that they do not know alone, so bodies may get more of them.
 """
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,6 +143,11 @@ def offer_among(labels: tuple[Label, ...], features: tuple[Context, ...]) -> Off
     return Offer(name_of(body), labels, body, features)
 
 
+def nothing() -> Offer:
+    """No candidates: what those that come once are told by."""
+    return offer_among((), ())
+
+
 def name_of(body: str) -> str:
     """What an offer is called."""
     return hashlib.blake2b(body.encode(), digest_size=_SIZE).hexdigest()
@@ -166,18 +173,22 @@ class Change(NamedTuple):
     without: tuple[int, ...]  # numbers in the offer
     added: tuple[tuple[int, Label, Context], ...]  # the place of each, its label and features
 
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing differs."""
+        return not self.without and not self.added
+
 
 def changed_from(
-    offer: Offer, labels: tuple[Label, ...], features: tuple[Context, ...]
+    before: Mapping[Label, Context], labels: tuple[Label, ...], features: tuple[Context, ...]
 ) -> Change | None:
     """What candidates differ by; None if by much, or if those that stay are in another order.
 
-    >>> offer = offer_among(("a", "b", "c"), ({"x": 1.0}, {"x": 2.0}, {"x": 3.0}))
-    >>> changed_from(offer, ("a", "d", "c"), ({"x": 1.0}, {"x": 4.0}, {"x": 3.0}))
+    >>> before = {"a": {"x": 1.0}, "b": {"x": 2.0}, "c": {"x": 3.0}}
+    >>> changed_from(before, ("a", "d", "c"), ({"x": 1.0}, {"x": 4.0}, {"x": 3.0}))
     Change(without=(1,), added=((1, 'd', {'x': 4.0}),))
-    >>> changed_from(offer, ("c", "a"), ({"x": 3.0}, {"x": 1.0}))
+    >>> changed_from(before, ("c", "a"), ({"x": 3.0}, {"x": 1.0}))
     """
-    before = {} if offer.features is None else dict(zip(offer.labels, offer.features, strict=True))
     added = []
     stay = []
     for place, (label, own) in enumerate(zip(labels, features, strict=True)):
@@ -189,10 +200,15 @@ def changed_from(
     if 2 * len(added) > len(labels) or len(stay) * 2 < len(before):
         return None
     kept = set(stay)
-    if [label for label in offer.labels if label in kept] != stay:
+    if [label for label in before if label in kept] != stay:
         return None
-    without = tuple(i for i, label in enumerate(offer.labels) if label not in kept)
+    without = tuple(i for i, label in enumerate(before) if label not in kept)
     return Change(without, tuple(added))
+
+
+def in_full(labels: tuple[Label, ...], features: tuple[Context, ...]) -> Change:
+    """Candidates as what differs from nothing at all."""
+    return Change((), tuple(zip(range(len(labels)), labels, features, strict=True)))
 
 
 def _is_same(known: Context, own: Context) -> bool:
