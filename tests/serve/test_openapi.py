@@ -53,13 +53,14 @@ BODIES: dict[str, list[dict[str, Any]]] = {
         {"context": {"x": 1, "tags": ["a"]}, "id": "made", "explain": True},
         {"contexts": [{"x": 1}, {"x": 2}], "actions": ["a", "b"]},
         {"context": {"x": 1}, "chosen": "a", "probability": 0.5, "unit": "me"},
+        {"context": {"x": 1}, "top": 2, "actions": ["a", "b"]},
     ],
     "Reward": [{"reward": 1}, {"reward": 0}],
     "Rewards": [{"rewards": []}, {"rewards": [{"id": "nobody", "reward": 1}]}],
     "Changes": [{"add": ["z"], "remove": ["c"]}],
     "Rollback": [{"to": 1}, {"to": "2", "again": 2}, {"to": 10**9}],
     "Try": [{"explorer": "uniform", "share": 0.5}, {"share": 2}],
-    "Parameters": [{"actions": ["a"], "explorer": "uniform"}, {"actions": []}],
+    "Parameters": [{"actions": ["a"], "explorer": "uniform"}, {"actions": []}, {}],
 }
 
 

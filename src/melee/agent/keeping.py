@@ -16,9 +16,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from melee.agent import storing, trials
+from melee.agent.catalogue import Offered
 from melee.agent.decision import Decision
 from melee.agent.explanation import Explanation
 from melee.agent.folding import CHANGEABLE, change_settings, fold, fold_decision
@@ -26,6 +27,7 @@ from melee.agent.ids import Ids
 from melee.agent.knowledge import Labels, Lesson
 from melee.agent.pending import Waiting
 from melee.agent.rolling_back import Past, check_place, take_over
+from melee.contexts import Context
 from melee.errors import DataError, InputError, MeleeError, MeleeWarning, shown
 from melee.journal import Event, Head, Journal, events
 from melee.journal.commits import Ticket
@@ -44,6 +46,14 @@ REST = 20.0
 _log = logging.getLogger("melee")
 
 
+class _Base(NamedTuple):
+    """Candidates that are in the table of offers."""
+
+    offered: Offered
+    features: dict[Label, Context]
+    offer: events.Offer
+
+
 class Keeper:
     """Keeps an agent's journal; a block `with keeper:` is one call that changes the agent.
 
@@ -56,13 +66,15 @@ class Keeper:
 
     Attributes
     ----------
+    began
+        That position.
     waits
         Whether a call returns only when it is on disk. A server that has many callers in one
         thread says no, and waits for `latest` itself before it answers.
     """
 
     def __init__(self, agent: "Agent", journal: Journal, position: Head) -> None:
-        self.agent, self.journal = agent, journal
+        self.agent, self.journal, self.began = agent, journal, position
         self.waits = True
         self.ids = Ids(agent.seed)
         self.ids.prefix = unique_prefix()
@@ -70,6 +82,8 @@ class Keeper:
         self._last = Ticket(seq=position.seq)
         self._unit: list[events.Draft] = []
         self._offer: tuple[Labels, events.Offer] | None = None
+        self._base: _Base | None = None
+        self._once: tuple[Offered, dict[Label, Context]] | None = None  # candidates that came once
         self._is_behind = False  # whether a call was interrupted while it changed the agent
         self._n_failures = journal.n_failures  # those that the agent has recovered from
         self._since = 0  # events since the last snapshot
@@ -143,21 +157,33 @@ class Keeper:
         self.agent._knowledge, self.agent._pending = agent._knowledge, agent._pending
         self.agent._ids, self.agent._trials = agent._ids, agent._trials
         self._last = Ticket(seq=position.seq)
-        self._offer, self._is_behind, self._n_failures = None, False, failures
+        self._offer, self._base, self._once = None, None, None
+        self._is_behind, self._n_failures = False, failures
 
     # -- what is noted ----------------------------------------------------------------------
 
-    def decided(self, id: str, one: Waiting, labels: Labels, pmf: list[float], action: int) -> None:
+    def decided(
+        self,
+        id: str,
+        one: Waiting,
+        labels: Labels,
+        pmf: list[float],
+        action: int,
+        offered: Offered | None = None,
+    ) -> None:
         """A decision was made, by the model as it is."""
-        knowledge = self.agent._knowledge
-        some = labels is not knowledge.labels
-        offer = self._offer_of(labels, some=some)
+        knowledge, change = self.agent._knowledge, None
+        if offered is not None:
+            some = False
+            offer, change = self._offer_among(offered)
+        else:
+            some = labels is not knowledge.labels
+            offer = self._offer_of(labels, some=some)
         left = tuple(float(array[0]) for array in knowledge.model.latest)
-        about = getattr(self._local, "about", {})
-        policy = GIVEN if "given" in about else self.agent._policy
-        decided = events.Decided(
-            one.context, offer.name, pmf, action, one.version, policy, some, left, about
-        )
+        further = getattr(self._local, "about", {})
+        policy = GIVEN if "given" in further else self.agent._policy
+        about = (pmf, action, one.version, policy, some, left, change, further)
+        decided = events.Decided(one.context, offer.name, *about)
         self._unit.append(events.decision(id, one.time, decided, offer))
         self.agent._ids.count += 1
 
@@ -194,7 +220,7 @@ class Keeper:
         """Full records are learned."""
         now = time.time()
         rounds = zip(ids, lessons, times, strict=True)
-        self._unit += [events.record(id, now, *one[:4], n) for id, one, n in rounds]
+        self._unit += [events.record(id, now, *one[:4], n, one.features) for id, one, n in rounds]
 
     def changed(self, what: str, labels: Sequence[Label]) -> None:
         """Actions were `added` or `removed`."""
@@ -230,6 +256,24 @@ class Keeper:
         if self._offer is None or self._offer[0] is not labels:
             self._offer = labels, events.offer_of(labels)
         return self._offer[1]
+
+    def _offer_among(self, offered: Offered) -> tuple[events.Offer, events.Change | None]:
+        """Candidates as what is there in full, and what they differ by from that."""
+        labels, features = offered.labels, offered.features
+        if self._base is not None:
+            if self._base.offered is offered:
+                return self._base.offer, None
+            change = events.changed_from(self._base.features, labels, features)
+            if change is not None:
+                return self._base.offer, None if change.is_none else change
+        named = dict(zip(labels, features, strict=True))
+        if self._once is not None:
+            once, before = self._once
+            if once is offered or events.changed_from(before, labels, features) is not None:
+                self._base = _Base(offered, named, events.offer_among(labels, features))
+                return self._base.offer, None
+        self._once = offered, named
+        return events.nothing(), events.in_full(labels, features)
 
     def check_new(self, id: str) -> None:
         """Refuse the id of any decision in the journal, however long ago."""
@@ -401,7 +445,8 @@ def created(journal: Journal, log: Any = None) -> "Agent":
                 warnings.simplefilter("ignore", MeleeWarning)
                 return Agent.from_bytes(b64decode(first.content["file"]), log=log)
         given = dict(first.content["parameters"])
-        given["actions"] = [label_from_json(label) for label in given["actions"]]
+        if given["actions"] is not None:
+            given["actions"] = [label_from_json(label) for label in given["actions"]]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MeleeWarning)
             return Agent(**given, log=log)
@@ -444,15 +489,20 @@ def begin(agent: "Agent", journal: Journal) -> Keeper:
     return Keeper(agent, journal, journal.head)
 
 
-def reopen(journal: Journal) -> "Agent":
-    """The agent of a journal, with the parameters that it has there; it goes on from now."""
+def reopen(journal: Journal, *, note: bool = True) -> "Agent":
+    """The agent of a journal, with the parameters that it has there; it goes on from now.
+
+    What is otherwise than before (melee's version, the explorer's code) is noted, unless it is not
+    to be.
+    """
     agent, position = recover(journal)
     known = journal.store.latest_change(journal.name)
     keeper = Keeper(agent, journal, position)
     keeper._since = position.seq - max((one.head.seq for one in journal.snapshots()), default=0)
     agent.journal = journal
     agent._hold(keeper)
-    _note_changes(keeper, {}, known)
+    if note:
+        _note_changes(keeper, {}, known)
     return agent
 
 
@@ -474,6 +524,11 @@ def _about(agent: "Agent") -> dict[str, str]:
 def _changed(journal: Journal, mine: dict[str, Any], found: "Agent") -> dict[str, Any]:
     """The parameters that are to change; refuses those that cannot."""
     theirs = found._parameters()
+    if theirs["actions"] is None and mine["actions"] is not None:
+        raise InputError(
+            f"the actions are {shown(mine['actions'])}, and those of the agent in {journal.where} "
+            "come with each question; leave actions out, or give another place for a new agent"
+        )
     now = [label_to_json(label) for label in found.actions_]
     if mine["actions"] not in (theirs["actions"], now):
         raise InputError(
@@ -494,9 +549,16 @@ def _changed(journal: Journal, mine: dict[str, Any], found: "Agent") -> dict[str
     return changed
 
 
-def decision_of(event: Event, journal: Journal) -> tuple[Decision, events.Decided]:
+def offered_in(event: Event, journal: Journal) -> events.Offer:
+    """What a past decision could choose from."""
+    return events.chosen_from(event, journal.offer(event.content["offer"]))
+
+
+def decision_of(
+    event: Event, journal: Journal, offer: events.Offer | None = None
+) -> tuple[Decision, events.Decided]:
     """A past decision as `Agent.act` answered it, and as its event has it."""
-    offer = journal.offer(event.content["offer"])
+    offer = offered_in(event, journal) if offer is None else offer
     decided = events.read_decision(event, len(offer.labels))
     decision = Decision(
         str(event.id),
@@ -516,6 +578,9 @@ def explain_past(journal: Journal, id: str) -> Explanation | None:
     if event is None:
         return None
     agent, _ = recover(journal, until=event.seq - 1)
-    decision, decided = decision_of(event, journal)
-    fold_decision(agent, event, decided, decision.actions)
-    return agent.explain(decision)
+    offer = offered_in(event, journal)
+    decision, decided = decision_of(event, journal, offer)
+    fold_decision(agent, event, decided, offer)
+    if offer.features is None:
+        return agent.explain(decision)
+    return agent.explain(decision, actions=dict(zip(offer.labels, offer.features, strict=True)))

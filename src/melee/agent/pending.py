@@ -1,7 +1,7 @@
 """Decisions whose rewards are still to come, and those of the recent past."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +11,20 @@ from melee.agent.decision import Decision
 from melee.agent.file import Arrays
 from melee.agent.knowledge import Encoded, Labels
 from melee.arrays import Floats
-from melee.checks import check_probability, check_reward, read_id, read_number, read_whole
+from melee.checks import (
+    check_probability,
+    check_reward,
+    is_unicode,
+    read_id,
+    read_number,
+    read_whole,
+)
 from melee.contexts import Context, read_context
 from melee.errors import DataError, InputError, shown
 from melee.labels import Label, check_label, label_from_json, label_to_json
+
+ORDINARY = 1e12
+"""Rewards up to which nothing has to be asked of them one by one."""
 
 
 class Waiting(NamedTuple):
@@ -119,6 +129,10 @@ class Pending:
         if max(len(waiting), len(done)) > limit:
             raise DataError(f"more than {limit} decisions")
         lists = [tuple(read_labels(map(label_from_json, one), 1)) for one in about["actions"]]
+        sets = [
+            tuple(read_context(_with_tuples(one)) for one in each)
+            for each in about.get("features", ())
+        ]
         empty = np.zeros(0)
         rows, chances = arrays.pop("contexts", empty), arrays.pop("probabilities", empty)
         n_rows = len(waiting) if width else 0
@@ -129,6 +143,7 @@ class Pending:
             waiting
         ):
             features = read_context(_with_tuples(more[0])) if more else None
+            others = sets[read_whole(more[1], 0, len(sets))] if len(more) > 1 else None
             context = read_context(rows[number] if width else _with_tuples(named))
             actions, probabilities = None, None
             if which is not None:
@@ -145,12 +160,18 @@ class Pending:
                 probabilities,
                 None,
                 features,
+                others,
             )
+            if others is not None and len(others) != len(actions or ()):
+                raise DataError("features of other actions than were open")
         fine = chances.shape == (used,) and chances.dtype == np.float64
         if not fine or not ((chances >= 0.0) & (chances <= 1.0)).all():
             raise DataError("probabilities of other actions than were open")
-        for id, reward in done:
-            pending.done[read_id(id)] = None if reward is None else check_reward(reward)
+        if _are_plain(done):
+            pending.done.update(done)
+        else:
+            for id, reward in done:
+                pending.done[read_id(id)] = None if reward is None else check_reward(reward)
         return pending
 
 
@@ -177,8 +198,9 @@ class NotedPending(NamedTuple):
 
         Lists of actions are written once, and decisions have their number.
         """
-        lists = _Lists()
+        lists, sets = _Lists(label_to_json), _Lists(_plain)
         numbers = [lists.number(one.actions) for one in self.waiting]
+        of_features = [sets.number(one.others) for one in self.waiting]
         arrays: Arrays = {}
         contexts = [one.context for one in self.waiting if not isinstance(one.context, dict)]
         if contexts:
@@ -186,40 +208,57 @@ class NotedPending(NamedTuple):
         chances = [one.probabilities for one in self.waiting if one.probabilities is not None]
         if chances:
             arrays["probabilities"] = _joined(chances)
-        waiting = map(_to_json, self.ids, self.waiting, numbers)
+        waiting = map(_to_json, self.ids, self.waiting, numbers, of_features)
+        about = {**self.about, "actions": lists.written}
+        if sets.written:
+            about["features"] = sets.written
         return (
-            {**self.about, "actions": lists.written},
+            about,
             arrays,
             waiting,
             zip(self.done, self.rewards, strict=True),
         )
 
 
-class _Lists:
-    """Lists of actions, each once."""
+def _are_plain(done: Any) -> bool:
+    """Whether all of many are texts with numbers of ordinary size, or None: checked at once."""
+    if not done or {type(one) for one in done} != {list} or {len(one) for one in done} != {2}:
+        return False
+    ids, rewards = zip(*done, strict=True)
+    numbers = [one for one in rewards if one is not None]
+    if {type(id) for id in ids} != {str} or not {type(one) for one in numbers} <= {float}:
+        return False
+    return is_unicode("".join(ids)) and bool((np.abs(numbers) <= ORDINARY).all())
 
-    def __init__(self) -> None:
+
+class _Lists:
+    """Lists of actions, or of their features, each once."""
+
+    def __init__(self, plain: Callable[[Any], Any]) -> None:
+        self._plain = plain
         self.written: list[list[Any]] = []
         self._by_content: dict[str, int] = {}
         self._by_identity: dict[int, int] = {}
 
-    def number(self, labels: Labels | None) -> int | None:
-        if labels is None:
+    def number(self, given: tuple[Any, ...] | None) -> int | None:
+        if given is None:
             return None
-        number = self._by_identity.get(id(labels))
+        number = self._by_identity.get(id(given))
         if number is None:
-            content = [label_to_json(label) for label in labels]
+            content = [self._plain(one) for one in given]
             number = self._by_content.setdefault(repr(content), len(self.written))
             if number == len(self.written):
                 self.written.append(content)
-            self._by_identity[id(labels)] = number
+            self._by_identity[id(given)] = number
         return number
 
 
-def _to_json(id: str, one: Waiting, number: int | None) -> list[Any]:
+def _to_json(id: str, one: Waiting, number: int | None, of_features: int | None) -> list[Any]:
     context = one.context if isinstance(one.context, dict) else None
     action = label_to_json(one.action)
-    more = [] if one.features is None else [_plain(one.features)]
+    more: list[Any] = [] if one.features is None else [_plain(one.features)]
+    if of_features is not None:
+        more.append(of_features)
     return [id, context, action, one.probability, one.time, one.version, number, *more]
 
 

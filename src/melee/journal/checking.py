@@ -10,6 +10,7 @@ from melee.journal.events import (
     KINDS,
     ROLLBACK,
     Head,
+    chosen_from,
     is_next,
     read_decision,
     read_rollback,
@@ -43,7 +44,8 @@ def verify(journal: Journal) -> Iterator[Fault]:
         elif event.kind == DECISION:
             try:
                 decided = read_decision(event)
-                read_decision(event, len(store.offer(decided.offer).labels))
+                offer = chosen_from(event, store.offer(decided.offer))
+                read_decision(event, len(offer.labels))
             except (DataError, TypeError, ValueError, KeyError) as error:
                 yield Fault(event.seq, str(error))
         elif event.kind == ROLLBACK:

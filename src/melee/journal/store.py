@@ -20,6 +20,8 @@ from melee.journal.snapshots import Snapshots
 FORMAT = 1
 CHUNK = 2000
 """Rows that are read, or dropped, at a time."""
+MOST_KNOWN, MOST_READ = 100_000, 1000
+"""Offers that are known to be there, and such whose content is in memory."""
 
 _CHANGES = "kind IN ('created', 'settings')"
 _TURNS = "kind IN ('rollback', 'trial')"
@@ -103,6 +105,8 @@ class Store(ABC):
                 marks = ", ".join([self.mark] * 7)
                 self.execute_many(f"INSERT INTO events ({_COLUMNS}) VALUES ({marks})", rows)
                 self.execute(f"UPDATE journal SET head = {self.mark}, checksum = {self.mark}", head)
+            if len(self._known) > MOST_KNOWN:
+                self._known.clear()
             self._known.update(new)
             return head
 
@@ -130,6 +134,14 @@ class Store(ABC):
             place = [last, bytes(row[0][0])]
             self.execute(f"UPDATE journal SET start = {m}, start_checksum = {m}", place)
         return last - start.seq
+
+    def begin_turn(self) -> Head:
+        """Have nobody else write; where the chain ends. What is appended next ends the turn."""
+        raise NotImplementedError  # where only one may write, there are no turns
+
+    def end_turn(self) -> None:
+        """Let others write, where nothing was appended."""
+        raise NotImplementedError
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -195,6 +207,10 @@ class Store(ABC):
             )
         return bool(found)
 
+    def taken(self, ids: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Those of some agents and ids that decisions or records have."""
+        return {one for one in ids if self.is_taken(*one)}
+
     def checksum_at(self, seq: int) -> bytes | None:
         """The checksum of an event, or of the start; None where there is none."""
         start = self.start()
@@ -245,9 +261,13 @@ class Store(ABC):
         return bool(found) or bool(self.snapshots.of(agent))
 
     def agents(self) -> list[str]:
-        """The names of all agents with events or snapshots."""
+        """The names of all agents: those that were made, and those whose beginning was dropped.
+
+        Events are dropped only up to a snapshot of every agent; so a small index answers.
+        """
         with self.guarded():
-            found = {str(name) for (name,) in self.query("SELECT DISTINCT agent FROM events")}
+            rows = self.query(f"SELECT DISTINCT agent FROM events WHERE {_CHANGES}")
+        found = {str(name) for (name,) in rows}
         return sorted(found | self.snapshots.agents())
 
     def offer(self, name: str) -> Offer:
@@ -257,6 +277,8 @@ class Store(ABC):
                 row = self.query(f"SELECT body FROM offers WHERE name = {self.mark}", [name])
             if not row:
                 raise DataError(f"{self.where}: what was offered as {name} is missing")
+            if len(self._offers) > MOST_READ:
+                self._offers.clear()
             self._offers[name] = read_offer(name, row[0][0])
         return self._offers[name]
 
@@ -306,12 +328,14 @@ def _event(row: tuple[Any, ...]) -> Event:
 
 
 @contextmanager
-def translated(where: str, *errors: type[BaseException]) -> Iterator[None]:
+def translated(
+    where: str, *errors: type[BaseException], advice: str = "check the place and its disk"
+) -> Iterator[None]:
     """Errors of a database as ours."""
     try:
         yield
     except errors as error:
         said = " ".join(str(error).split()) or type(error).__name__
         full = "full" in said.lower() or "space" in said.lower()
-        advice = "make room on the disk" if full else "check the place and its disk"
-        raise DataError(f"{where}: the journal cannot be used ({said}); {advice}") from error
+        todo = "make room on the disk" if full else advice
+        raise DataError(f"{where}: the journal cannot be used ({said}); {todo}") from error

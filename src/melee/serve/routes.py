@@ -6,16 +6,17 @@ The paths without an agent are those of the agent called `agent`.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from melee.errors import InputError, shown
-from melee.journal.journal import Journal
 from melee.journal.snapshots import seq_of
 from melee.labels import label_to_json
 from melee.serve import bodies, trying
 from melee.serve.refusals import Refusal
-from melee.serve.service import Served, Service
 from melee.version import __version__
+
+if TYPE_CHECKING:  # a worker has routes, and no agents
+    from melee.serve.service import Served, Service
 
 MANY = 10_000
 """Contexts, rewards or actions in one request."""
@@ -39,13 +40,13 @@ Schema = dict[str, Any]
 class Call:
     """A request: what its path names, what follows the question mark, and its body."""
 
-    service: Service
+    service: "Service"
     path: dict[str, str]
     query: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
 
     @property
-    def served(self) -> Served:
+    def served(self) -> "Served":
         """The agent that it is for."""
         return self.service.find(self.path.get("agent", "agent"))
 
@@ -79,18 +80,15 @@ class Route:
 async def decide(call: Call) -> Answer:
     """One decision, or many."""
     known = (
-        "context",
-        "contexts",
-        "actions",
-        "id",
-        "ids",
-        "explain",
-        "unit",
-        "chosen",
-        "probability",
+        *("context", "contexts", "actions", "id", "ids", "top", "explain"),
+        *("unit", "chosen", "probability"),
     )
     body = bodies.read(call.body, known)
-    actions = bodies.labels(body, "actions", MANY)
+    given = body.get("actions")
+    each = None
+    if "contexts" in body and call.served.agent.actions is None:
+        each = bodies.offers(given, MANY)
+    actions = None if given is None or each is not None else bodies.offer(given, MANY)
     if ("context" in body) == ("contexts" in body):
         raise InputError("expected either a context, for one decision, or contexts, for many")
     unit = bodies.text(body, "unit")
@@ -99,6 +97,10 @@ async def decide(call: Call) -> Answer:
     _check_absent(body, "probability", "one only with what was chosen")
     if "context" in body:
         _check_absent(body, "ids", "an id, for one context")
+        if body.get("top") is not None:
+            _check_absent(body, "explain", "none for a ranking; ask for those of its places")
+            own = (body["context"], actions, bodies.text(body, "id"), body["top"])
+            return Answer(await call.service.rank(call.served, *own))
         made = await call.service.decide(
             call.served,
             body["context"],
@@ -110,11 +112,12 @@ async def decide(call: Call) -> Answer:
         return Answer(made)
     _check_absent(body, "id", "ids, one for each context")
     _check_absent(body, "explain", "one context, where it is explained")
+    _check_absent(body, "top", "one context, where there is a ranking")
     contexts = bodies.entries(body, "contexts", MANY)
     ids = None if body.get("ids") is None else bodies.entries(body, "ids", MANY)
     if ids is not None and not all(isinstance(id, str) for id in ids):
         raise InputError("ids are expected to be texts")
-    many = await call.service.decide_many(call.served, contexts, actions, ids, unit=unit)
+    many = await call.service.decide_many(call.served, contexts, each or actions, ids, unit=unit)
     return Answer({"decisions": many})
 
 
@@ -179,8 +182,8 @@ async def list_agents(call: Call) -> Answer:
 
 async def create(call: Call) -> Answer:
     """A new agent."""
-    body = bodies.read(call.body, PARAMETERS, ("actions",))
-    parameters: dict[str, Any] = {**body, "actions": bodies.labels(body, "actions", MANY) or []}
+    body = bodies.read(call.body, PARAMETERS)
+    parameters: dict[str, Any] = {**body, "actions": bodies.labels(body, "actions", MANY)}
     explorer = body.get("explorer", "melee")
     if not isinstance(explorer, str):
         raise InputError(f"explorer is {shown(explorer)}; expected its SPEC as a text")
@@ -245,7 +248,7 @@ async def health(call: Call) -> Answer:
 
 async def ready(call: Call) -> Answer:
     """Whether it can decide, and keep what it decides."""
-    journal: Journal = call.service.journal
+    journal = call.service.journal
     if not call.service.is_ready or journal.has_failed:
         raise Refusal(503, "the journal cannot be written, or the service stops; try again")
     compiled = all(one.agent.ready for one in call.service.agents.values())
@@ -290,7 +293,7 @@ ROUTES: tuple[Route, ...] = (
             "POST",
             "/v1/decisions",
             "decide",
-            "Decide: one context, or many.",
+            "Decide: one context, or many, or a ranking.",
             decide,
             "Decided",
             "Decide",
@@ -387,3 +390,5 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/openapi.json", "open", "This document.", document, "Document"),
     Route("GET", "/", "open", "The page for people.", page, "html"),
 )
+ALONE = (health, document, page)
+"""Handlers that need no service: any process can answer."""

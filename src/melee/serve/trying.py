@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SOME = 1000
 """Events that are read for trials at a time, beside all else."""
+_ADVICE = "begin and end trials while one alone runs: melee serve --try"
 NEAR = 50_000
 """Events that are read before somebody who asks is answered."""
 
@@ -73,10 +74,20 @@ def by_owner(
     return [(service.agents[name], group) for name, group in groups.items()]
 
 
+def check_alone(service: "Service", advice: str) -> None:
+    """Refuse what several services that share a journal cannot do."""
+    if service.journal.is_shared:
+        raise Refusal(409, f"services share this journal, and cannot do this together; {advice}")
+
+
 def begin_at_once(
     service: "Service", served: "Served", name: str, explorer: str, share: float
 ) -> None:
     """Begin a trial, or give one another share, before the service answers anybody."""
+    known = served.agent._trials.get(name)
+    if known is not None and known.share == share:
+        return
+    check_alone(service, _ADVICE)
     own = agent_name(served.name, name)
     others = {name: service.agents[own].agent} if name in served.trials else {}
     begin(served.keeper, others, name, explorer, share)
@@ -90,6 +101,7 @@ async def change(
     service: "Service", served: "Served", name: str, explorer: Any, share: Any
 ) -> dict[str, Any]:
     """Begin a trial, or give one another share."""
+    check_alone(service, _ADVICE)
     async with service._one_change:
         agent, keeper = served.agent, served.keeper
         known = agent._trials.get(name)
@@ -113,6 +125,7 @@ async def change(
 
 async def stop(service: "Service", served: "Served", name: str) -> None:
     """End a trial."""
+    check_alone(service, _ADVICE)
     async with service._one_change:
         if name not in served.agent._trials:
             known = ", ".join(served.agent._trials) or "none"

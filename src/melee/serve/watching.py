@@ -11,6 +11,8 @@ from melee.labels import Label, label_to_json
 
 KEPT = 24 * 60
 """Minutes that are kept."""
+MOST_LABELS = 1000
+"""Actions that are told apart in a minute; candidates may be any number."""
 WINDOWS = {"10 minutes": 10, "hour": 60, "day": KEPT}
 """How many minutes are in each."""
 ENOUGH = 50
@@ -113,7 +115,7 @@ class Watch:
         if found is None:
             found = self._minutes[number] = Minute()
             while len(self._minutes) > KEPT:
-                self._minutes.popitem(last=False)
+                del self._minutes[min(self._minutes)]  # those of before may come late
         return found
 
     def decided(self, label: Label, *, explored: bool, now: float, id: str | None = None) -> None:
@@ -123,7 +125,8 @@ class Watch:
             if len(self._exploring) > MOST:
                 self._exploring.popitem(last=False)
         minute = self._minute(now)
-        minute.decided[label] = minute.decided.get(label, 0) + 1
+        if label in minute.decided or len(minute.decided) < MOST_LABELS:
+            minute.decided[label] = minute.decided.get(label, 0) + 1
         minute.n_decided += 1
         minute.n_explored += explored
         self.n_decided += 1
@@ -134,13 +137,12 @@ class Watch:
         if id is not None and id in self._exploring:
             del self._exploring[id]
             minute.explored.add(reward)
-        if label not in minute.rewards:
-            minute.rewards[label] = Sums()
-        minute.rewards[label].add(reward)
+        if label in minute.rewards or len(minute.rewards) < MOST_LABELS:
+            minute.rewards.setdefault(label, Sums()).add(reward)
         minute.all.add(reward)
         minute.largest = max(minute.largest, abs(reward))
         self.rewards.add(reward)
-        self.last_reward = now
+        self.last_reward = max(now, self.last_reward or now)
         if len(self._values) < 3:
             self._values.add(reward)
 

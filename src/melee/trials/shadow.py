@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from melee.agent.folding import fold, fold_decision, get_ready
-from melee.agent.keeping import FEW, earliest
+from melee.agent.keeping import FEW, earliest, offered_in
 from melee.agent.rolling_back import finish_only
 from melee.errors import InputError
 from melee.journal import Event, Head, Journal, events
@@ -146,9 +146,10 @@ class Shadow:
         return False
 
     def _judge(self, event: Event) -> None:
-        labels = self.journal.offer(event.content["offer"]).labels
+        offer = offered_in(event, self.journal)
+        labels = offer.labels
         decided = events.read_decision(event, len(labels))
-        get_ready(self.agent, decided)
+        get_ready(self.agent, decided, offer)
         known, given = self.agent._knowledge, decided.about.get("given", False)
         wanted = self.is_apprentice == (given is not False)
         if wanted and all(label in known.index for label in labels):
@@ -168,7 +169,7 @@ class Shadow:
             self._waiting[str(event.id)] = _Judged(weight, own[label], widest, given is not None)
         if not self.is_apprentice:
             decided = decided._replace(noted=())
-        fold_decision(self.agent, event, decided, labels)
+        fold_decision(self.agent, event, decided, offer)
 
     def _count(self, event: Event) -> None:
         """Take rewards of judged decisions into the tally."""
