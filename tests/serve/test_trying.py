@@ -255,12 +255,14 @@ def test_a_try_that_makes_no_sense_is_refused(given):
         read_trials([given])
 
 
-def test_the_client_tries_follows_and_goes_back(tmp_path):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_client_tries_follows_and_goes_back(tmp_path, workers):
     pytest.importorskip("uvicorn")
     from melee.client import Client, ServiceError
     from tests.serve.servers import running
 
-    with running(tmp_path, "--actions", "a,b", "--explorer", "epsilon-greedy") as server:
+    options = ("--actions", "a,b", "--explorer", "epsilon-greedy", "--workers", str(workers))
+    with running(tmp_path, *options) as server:
         with Client(str(server.url)) as client:
             followed = client.follow({"x": 1}, "b", probability=0.5)
             assert (followed.action, followed.policy) == ("b", "given")

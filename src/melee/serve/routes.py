@@ -9,9 +9,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from melee.errors import InputError, shown
-from melee.journal.snapshots import seq_of
 from melee.labels import label_to_json
-from melee.serve import bodies, trying
+from melee.serve import bodies
 from melee.serve.refusals import Refusal
 from melee.version import __version__
 
@@ -217,14 +216,12 @@ async def snapshot(call: Call) -> Answer:
 async def roll_back(call: Call) -> Answer:
     """What was known after an event, again."""
     body = bodies.read(call.body, ("to", "again"), ("to",))
-    to, again = body["to"], body.get("again")
-    number = seq_of(to) if isinstance(to, str) else to
-    return Answer(await call.service.roll_back(call.served, number, again))
+    return Answer(await call.service.roll_back(call.served, body["to"], body.get("again")))
 
 
 async def list_trials(call: Call) -> Answer:
     """What is known of trials."""
-    return Answer(await trying.compare(call.service, call.served))
+    return Answer(await call.service.compare(call.served))
 
 
 async def change_trial(call: Call) -> Answer:
@@ -232,12 +229,12 @@ async def change_trial(call: Call) -> Answer:
     body = bodies.read(call.body, ("explorer", "share"), ("share",))
     name, explorer = call.path["trial"], body.get("explorer")
     share = bodies.number(body["share"], "share", "a number from 0, for a shadow, to less than 1")
-    return Answer(await trying.change(call.service, call.served, name, explorer, share))
+    return Answer(await call.service.change_trial(call.served, name, explorer, share))
 
 
 async def end_trial(call: Call) -> Answer:
     """A trial ends."""
-    await trying.stop(call.service, call.served, call.path["trial"])
+    await call.service.end_trial(call.served, call.path["trial"])
     return Answer({"trial": call.path["trial"], "explorer": None, "share": None})
 
 

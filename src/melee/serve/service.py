@@ -22,7 +22,7 @@ from melee.errors import InputError, MeleeError, shown
 from melee.journal import Event, Journal, events
 from melee.journal.journal import is_shareable
 from melee.journal.postgres import Postgres
-from melee.journal.snapshots import check_agent
+from melee.journal.snapshots import check_agent, seq_of
 from melee.labels import Label, label_to_json
 from melee.serve import trying
 from melee.serve.metrics import Requests, family
@@ -622,11 +622,26 @@ class Service:
             await self._on_disk(one)
         return agent.actions_
 
-    async def roll_back(self, served: Served, to: int, again: int | None) -> dict[str, Any]:
+    async def compare(self, served: Served) -> dict[str, Any]:
+        """What is known of an agent's trials."""
+        return await trying.compare(self, served)
+
+    async def change_trial(
+        self, served: Served, name: str, explorer: Any, share: float
+    ) -> dict[str, Any]:
+        """Begin a trial, or give one another share."""
+        return await trying.change(self, served, name, explorer, share)
+
+    async def end_trial(self, served: Served, name: str) -> None:
+        """End a trial."""
+        await trying.stop(self, served, name)
+
+    async def roll_back(self, served: Served, to: Any, again: Any) -> dict[str, Any]:
         """Go back to what was known after an event, beside all else as far as that goes."""
         trying.check_alone(self, "stop them, and go back by: melee journal rollback")
         async with self._one_change:
-            await asyncio.to_thread(served.keeper.roll_back, to, again)
+            number = seq_of(to) if isinstance(to, str) else to
+            await asyncio.to_thread(served.keeper.roll_back, number, again)
         await self._on_disk(served)
         return {"event": served.keeper.latest.seq, "learned": served.agent.n_learned_}
 
