@@ -145,7 +145,9 @@ def past(place: Path, n_events: int) -> None:
             {"age": chance.randrange(18, 90), "hour": chance.randrange(24)} for _ in range(1_000)
         ]
         made = agent.act_many(contexts)
-        agent.learn_many([one.id for one in made], [float(chance.random() < 0.3) for _ in made])
+        agent.learn_many(
+            [decision.id for decision in made], [float(chance.random() < 0.3) for _ in made]
+        )
     agent.close()
 
 
@@ -179,18 +181,22 @@ def table(sides: dict[str, list[Figure]], starts: dict[str, list[tuple[float, fl
         "| --- | ---: | --- |",
     ]
     for name, figures in sides.items():
-        rates = [one.rate for one in figures]
-        cpu = {kind: statistics.median(one.cpu[kind] for one in figures) for kind in figures[0].cpu}
+        rates = [figure.rate for figure in figures]
+        cpu = {
+            kind: statistics.median(figure.cpu[kind] for figure in figures)
+            for kind in figures[0].cpu
+        }
         parts = " + ".join(f"{kind} {value:.0f}" for kind, value in cpu.items() if value >= 1.0)
         lines.append(f"| {name} | {max(rates):,.0f}, {statistics.median(rates):,.0f} | {parts} |")
-    one, memory, two = ([one.rate for one in figures] for figures in sides.values())
-    loads = [one.load for figures in sides.values() for one in figures]
+    alone, memory, two = ([figure.rate for figure in figures] for figures in sides.values())
+    loads = [figure.load for figures in sides.values() for figure in figures]
     median = statistics.median
     lines += [
         "",
-        f"Durability costs {1 - max(one) / max(memory):.0%} of the pairs (by the medians "
-        f"{1 - median(one) / median(memory):.0%}); two workers take {max(two) / max(one):.2f} × as "
-        f"many as one process (by the medians {median(two) / median(one):.2f}). {os.cpu_count()} "
+        f"Durability costs {1 - max(alone) / max(memory):.0%} of the pairs (by the medians "
+        f"{1 - median(alone) / median(memory):.0%}); two workers take "
+        f"{max(two) / max(alone):.2f} × as many as one process (by the medians "
+        f"{median(two) / median(alone):.2f}). {os.cpu_count()} "
         f"cores, which `melee load` shares; load average {min(loads):.1f} to {max(loads):.1f}.",
     ]
     for name, times in starts.items():
