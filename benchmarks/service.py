@@ -46,7 +46,7 @@ class Figure(NamedTuple):
     load: float
 
 
-class Service:
+class ServiceProcess:
     """A service in processes of its own."""
 
     def __init__(self, place: Path, *options: str, port: int = 0) -> None:
@@ -119,7 +119,7 @@ def load(url: str, n_pairs: int) -> float:
 
 def measure(place: Path, n_pairs: int, *options: str) -> Figure:
     """A service at a place, warmed, under load."""
-    service = Service(place, *options)
+    service = ServiceProcess(place, *options)
     try:
         service.wait()
         while not service.ask("/ready")["compiled"]:
@@ -153,7 +153,7 @@ def past(place: Path, n_events: int) -> None:
 
 def start(place: Path, *options: str) -> tuple[float, float]:
     """Kill a service under load, and start it again: seconds to ready, and to a decision."""
-    service = Service(place, *options)
+    service = ServiceProcess(place, *options)
     service.wait()
     caller = subprocess.Popen(
         [sys.executable, "-m", "melee.cli", "load", service.url, "--pairs", "1000000"],
@@ -165,7 +165,7 @@ def start(place: Path, *options: str) -> tuple[float, float]:
     caller.kill()
     caller.wait()
     time.sleep(1.0)
-    service = Service(place, *options)
+    service = ServiceProcess(place, *options)
     ready = service.wait()
     service.ask("/v1/decisions", {"context": {"age": 31}})
     decided = time.perf_counter() - service.began
