@@ -2,11 +2,11 @@
 
     python -m benchmarks.service [--pairs N] [--repeats N] [--events N] [--place DIR] [--docs]
 
-Pairs are decisions with their rewards, of the default agent with ten actions, by `melee load` with
-64 callers at once, on the machine of the service: both share its cores. The sides take turns, and
-each has a service of its own. Durability is what a disk costs beside a file system in memory, where
-a sync is free. CPU seconds are those of the service's processes, which tell more than the clock
-does on a machine that others use; its load average stands beside them.
+Pairs are decisions with their rewards, of the default agent with ten actions, by `melee load-test`
+with 64 callers at once, on the machine of the service: both share its cores. The sides take turns,
+and each has a service of its own. Durability is what a disk costs beside a file system in memory,
+where a sync is free. CPU seconds are those of the service's processes, which tell more than the
+clock does on a machine that others use; its load average stands beside them.
 
 Then a service with so many events behind it is killed under load, and started again: how long until
 it is ready, and until it has decided.
@@ -106,8 +106,8 @@ def _cpu(pid: int) -> float:
 
 
 def load(url: str, n_pairs: int) -> float:
-    """Pairs a second, by `melee load`."""
-    command = [sys.executable, "-m", "melee.cli", "load", url, "--pairs", str(n_pairs)]
+    """Pairs a second, by `melee load-test`."""
+    command = [sys.executable, "-m", "melee.cli", "load-test", url, "--pairs", str(n_pairs)]
     done = subprocess.run(
         [*command, "--callers", str(CALLERS)], capture_output=True, text=True, check=True
     )
@@ -156,7 +156,7 @@ def start(place: Path, *options: str) -> tuple[float, float]:
     service = ServiceProcess(place, *options)
     service.wait()
     caller = subprocess.Popen(
-        [sys.executable, "-m", "melee.cli", "load", service.url, "--pairs", "1000000"],
+        [sys.executable, "-m", "melee.cli", "load-test", service.url, "--pairs", "1000000"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -196,8 +196,8 @@ def table(sides: dict[str, list[Figure]], starts: dict[str, list[tuple[float, fl
         f"Durability costs {1 - max(alone) / max(memory):.0%} of the pairs (by the medians "
         f"{1 - median(alone) / median(memory):.0%}); two workers take "
         f"{max(two) / max(alone):.2f} × as many as one process (by the medians "
-        f"{median(two) / median(alone):.2f}). {os.cpu_count()} "
-        f"cores, which `melee load` shares; load average {min(loads):.1f} to {max(loads):.1f}.",
+        f"{median(two) / median(alone):.2f}). {os.cpu_count()} cores, which `melee load-test` "
+        f"shares; load average {min(loads):.1f} to {max(loads):.1f}.",
     ]
     for name, times in starts.items():
         ready, decided = min(times)
