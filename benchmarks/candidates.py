@@ -7,6 +7,7 @@ in the environment of `make bench-peers`. DIR holds tables whose last column is 
 - *values*: 100 values of the number to choose from, 2,000 rounds (suite `values:DIR`);
 - *catalogue*: articles that come and go (suite `catalogue`), by shares, and what articles earn in
   their first 50 shows, as a lead over uniform choice;
+- *explorers*: the same two suites by every other explorer that takes candidates, a setting each;
 - *speed*: act and learn from Python, with 10, 100 and 10,000 candidates of 5 features each.
 
 VowpalWabbit plays `--cb_explore_adf` with several settings, all joined by `-q`, and with two kinds
@@ -34,6 +35,17 @@ from melee.rehearsal import rehearse
 from melee.shares import share, uniform_and_best
 from melee.task import Task
 
+EXPLORERS = (
+    "linucb:alpha=0.2",
+    "linucb:alpha=1.0",
+    "thompson:scale=0.1",
+    "thompson:scale=0.3",
+    "squarecb:learner=ridge",
+    "squarecb:learner=adaptive",
+    "epsilon-greedy:learner=ridge:epsilon=0.05",
+    "epsilon-greedy:learner=adaptive:epsilon=0.05",
+    "uniform",
+)
 FIRST_SHOWS = 50
 ROUNDS = 2000
 JOINED = ["-q ca", "-q ca -q aa --cubic caa"]
@@ -57,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--values", type=Path, help="a directory of tables")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--parts", default="values,catalogue,speed")
+    parser.add_argument("--parts", default="values,catalogue,explorers,speed")
     parser.add_argument("--without-vw", action="store_true")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -81,9 +93,10 @@ def jobs(given: Any) -> Iterator[tuple[str, str, str, Callable[[], dict[str, flo
     """What there is to run."""
     parts = given.parts.split(",")
     suites: list[tuple[str, Any, int | None]] = []
-    if "values" in parts and given.values is not None:
+    others = EXPLORERS if "explorers" in parts else ()
+    if ("values" in parts or others) and given.values is not None:
         suites.append(("values", load_suite(f"values:{given.values}"), ROUNDS))
-    if "catalogue" in parts:
+    if "catalogue" in parts or others:
         suites.append(("catalogue", load_suite("catalogue"), None))
     for part, suite, rounds in suites:
         for entry in suite:
@@ -91,8 +104,10 @@ def jobs(given: Any) -> Iterator[tuple[str, str, str, Callable[[], dict[str, flo
             if part == "values" and rounds is not None:
                 prepared = _cut(prepared, rounds)
             for who, features in (("melee", True), ("melee without features", False)):
-                yield part, entry.name, who, partial(ours, prepared, features)
-            for setting in [] if given.without_vw else VW:
+                yield part, entry.name, who, partial(ours, prepared, "melee", features)
+            for spec in others:
+                yield part, entry.name, spec, partial(ours, prepared, spec, True)
+            for setting in VW if part in parts and not given.without_vw else []:
                 yield part, entry.name, f"VW {setting}", partial(vw, prepared, setting)
     if "speed" in parts:
         for n in (10, 100, 10_000):
@@ -105,9 +120,9 @@ def _cut(prepared: Prepared, rounds: int) -> Prepared:
     return dataclasses.replace(prepared, order=prepared.order[:rounds])
 
 
-def ours(prepared: Prepared, features: bool) -> dict[str, float]:
-    """An agent with the default explorer."""
-    run = rehearse(prepared, "melee", features=features)
+def ours(prepared: Prepared, spec: str, features: bool) -> dict[str, float]:
+    """An agent of ours."""
+    run = rehearse(prepared, spec, features=features)
     return measured(prepared, run.actions, run.rewards, run.seconds)
 
 

@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from melee.agent import Agent
+from melee.agent.catalogue import Catalogue
 from melee.agent.folding import fold, fold_decision, get_ready
-from melee.agent.keeping import FEW, decision_of, newest
+from melee.agent.keeping import FEW, decision_of, newest, offered_in
 from melee.errors import shown
 from melee.journal import Event, Journal, events
+from melee.labels import Label
 
 
 class Differs(NamedTuple):
@@ -101,9 +103,11 @@ def audit(
 
 def _derive(agent: Agent, event: Event, journal: Journal) -> str | None:
     """Make a decision again and fold it; what differs, if anything does."""
-    decision, decided = decision_of(event, journal)
+    offer = offered_in(event, journal)
+    decision, decided = decision_of(event, journal, offer)
     knowledge = agent._knowledge
-    get_ready(agent, decided)
+    offered = get_ready(agent, decided, offer)
+    draw = zlib.crc32(decision.id.encode())
     chosen = None
     if decided.some:
         gone = [label for label in decision.actions if label not in knowledge.index]
@@ -111,9 +115,13 @@ def _derive(agent: Agent, event: Event, journal: Journal) -> str | None:
             return f"{shown(gone[0])} was offered, which is not among the actions"
         numbers = [knowledge.index[label] for label in decision.actions]
         chosen = np.array(numbers, np.int64)
-    draw = zlib.crc32(decision.id.encode())
-    labels, pmf, action, _ = knowledge.decide(decided.context, draw, chosen)
-    fold_decision(agent, event, decided, decision.actions)
+    labels: tuple[Label, ...]
+    if offered is not None and isinstance(knowledge, Catalogue):
+        labels = offered.labels
+        pmf, action, _ = knowledge.choose(decided.context, offered, draw)
+    else:
+        labels, pmf, action, _ = knowledge.decide(decided.context, draw, chosen)
+    fold_decision(agent, event, decided, offer)
     pairs = {
         "version": (decided.version, knowledge.version),
         "policy": (decided.policy, agent.policy_),

@@ -23,11 +23,13 @@ taken, new columns and levels are hashed into these, and a warning says so, once
 
 import math
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
-from melee.arrays import Floats
+import numpy as np
+
+from melee.arrays import Floats, Ints
 from melee.checks import read_number, read_text, read_whole
-from melee.contexts import MAX_ENTRIES, Context, Value
+from melee.contexts import MAX_ENTRIES, Context, Named, Value
 from melee.errors import DataError, InputError
 from melee.standardizing import LIMIT, is_constant, scaled
 
@@ -35,6 +37,7 @@ SETTLED = 256
 """Contexts after which a new column is late, and values after which a mean no longer moves."""
 WATCHED = 32
 """Values by which a late number is standardized."""
+_FLOATS = {float}
 _CANDIDATES = 8
 """Rare levels that are counted, per feature of the cap."""
 
@@ -94,6 +97,15 @@ class Column:
         return column
 
 
+class _Plain(NamedTuple):
+    """Contexts of numbers alone: their names, where each number goes, and the rest of the row."""
+
+    revision: int
+    names: list[str]
+    places: Ints
+    values: Floats
+
+
 class FeatureMap:
     """Turns contexts into rows of numbers; grows as it learns names and levels.
 
@@ -128,6 +140,7 @@ class FeatureMap:
         self.candidates: dict[str, int] = {}  # how often rare levels were seen
         self._absent: list[float] = []  # the row of a context without any name
         self.filled: list[float] = []
+        self._plain: _Plain | None = None
         self.revision = 0  # changes whenever a context may be encoded differently
         self.limit = max_features  # what memory allows, where that is less
         self.notice: str | None = None  # what a user should be told, once
@@ -158,6 +171,13 @@ class FeatureMap:
         if not isinstance(context, dict):
             row[:] = context
             return True
+        plain = self._plain
+        if plain is not None and plain.revision == self.revision and [*context] == plain.names:
+            numbers = [*context.values()]
+            if {*map(type, numbers)} == _FLOATS:
+                row[:] = plain.values
+                row[plain.places] = numbers
+                return True
         known = len(context) == len(self.columns)
         values = self._absent.copy() or [0.0]
         for name, value in context.items():
@@ -193,7 +213,18 @@ class FeatureMap:
                         if column.rare >= 0:
                             values[column.rare] = 1.0
         row[:] = values
+        if known and self.first_bucket < 0:
+            self._note_plain(context, values)
         return known
+
+    def _note_plain(self, context: Named, values: list[float]) -> None:
+        """Remember what a context of nothing but numbers becomes: most come again like that."""
+        columns = [self.columns[name] for name in context]
+        if all(type(one) is float for one in context.values()) and not any(
+            one.late or one.number < 0 for one in columns
+        ):
+            places = np.array([one.number for one in columns], np.int64)
+            self._plain = _Plain(self.revision, [*context], places, np.array(values))
 
     def leave_out(self, name: str, value: Value, usual: Floats, row: Floats) -> None:
         """Overwrite what a context's row has of one name with what is usual there.

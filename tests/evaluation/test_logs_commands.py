@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,22 @@ EXPLORER = "epsilon-greedy:epsilon=0.05"
 def log(tmp_path_factory):
     path = tmp_path_factory.mktemp("logs") / "clean.jsonl"
     clean_log(500).write(path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def articles(tmp_path_factory):
+    """A log of candidates with features."""
+    path = tmp_path_factory.mktemp("logs") / "articles.jsonl"
+    rng = np.random.default_rng(0)
+    rounds = []
+    for i in range(300):
+        shelf: Any = {f"a{i} {j}": {"topic": "ab"[j % 2], "words": float(j)} for j in range(6)}
+        label = str(rng.choice(list(shelf)))
+        reward = float(rng.random() < (0.7 if shelf[label]["topic"] == "a" else 0.2))
+        pmf = dict.fromkeys(shelf, 1 / 6)
+        rounds.append(Round({"hour": float(i % 5)}, label, reward, 1 / 6, pmf=pmf, features=shelf))
+    History(rounds).write(path)
     return str(path)
 
 
@@ -217,3 +234,17 @@ def test_a_log_that_cannot_evaluate_anything_is_refused_with_its_reason(tmp_path
     path.write_text("\n".join(map(json.dumps, lines)))
     result = run("evaluate", str(path), "--explorers", EXPLORER)
     assert "every round was logged with probability 1" in str(result.exception)
+
+
+def test_candidates_are_evaluated_by_their_features(articles):
+    options = ("--explorers", "linucb:alpha=0.2,cover", "--estimators", "dr,mips")
+    by_topic = run("evaluate", articles, *options, "--embedding", "topic", "--format", "json")
+    _, linucb, cover = json.loads(by_topic.stdout)
+    assert linucb["live"] > 0.4
+    assert linucb["mips_high"] - linucb["mips_low"] < linucb["dr_high"] - linucb["dr_low"]
+    assert "candidates" in cover["refused"]
+    with pytest.raises(InputError, match="unknown feature of candidates 'size'"):
+        runner.invoke(
+            app, ["evaluate", articles, *options, "--embedding", "size"], catch_exceptions=False
+        )
+    assert "every candidate comes with its features" in run("doctor", articles).stdout

@@ -52,11 +52,12 @@ BODIES: dict[str, list[dict[str, Any]]] = {
     "Decide": [
         {"context": {"x": 1, "tags": ["a"]}, "id": "made", "explain": True},
         {"contexts": [{"x": 1}, {"x": 2}], "actions": ["a", "b"]},
+        {"context": {"x": 1}, "top": 2, "actions": ["a", "b"]},
     ],
     "Reward": [{"reward": 1}, {"reward": 0}],
     "Rewards": [{"rewards": []}, {"rewards": [{"id": "nobody", "reward": 1}]}],
     "Changes": [{"add": ["z"], "remove": ["c"]}],
-    "Parameters": [{"actions": ["a"], "explorer": "uniform"}, {"actions": []}],
+    "Parameters": [{"actions": ["a"], "explorer": "uniform"}, {"actions": []}, {}],
 }
 
 

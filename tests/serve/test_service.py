@@ -241,7 +241,7 @@ def test_there_are_no_more_agents_than_allowed(tmp_path):
 @pytest.mark.parametrize(
     "body",
     [
-        {},
+        {"explorer": "cover"},
         {"actions": []},
         {"actions": ["a", "a"]},
         {"actions": ["a"], "explorer": "nothing"},

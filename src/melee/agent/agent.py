@@ -162,12 +162,8 @@ class Agent:
 
     def _keep(self, given: Any) -> None:
         """Go on as the agent of a journal does, or begin a new one."""
-        if self._first_labels is None:
-            raise InputError(
-                "journal is given, and no actions: an agent whose candidates come with the "
-                "question keeps no journal; give the actions, or leave journal out and use log"
-            )
-        check_written(self._first_labels)
+        if self._first_labels is not None:
+            check_written(self._first_labels)
         journal = given if isinstance(given, Journal) else Journal(given)
         try:
             self._hold(keep(self, journal))
@@ -221,7 +217,7 @@ class Agent:
         if top is not None:
             return ranking.rank(self, context, actions, id, top)
         if isinstance(self._knowledge, Catalogue):
-            return offering.choose(self, self._knowledge, context, actions, id)
+            return offering.choose(self, context, actions, id)
         return deciding.decide(self, context, actions, id)
 
     def act_many(
@@ -244,7 +240,7 @@ class Agent:
             Names for the decisions.
         """
         if isinstance(self._knowledge, Catalogue):
-            return offering.choose_many(self, self._knowledge, contexts, actions, ids)
+            return offering.choose_many(self, contexts, actions, ids)
         return deciding.decide_many(self, contexts, actions, ids)
 
     def pmf(self, context: Any, *, actions: Any = None) -> dict[Label, float]:
@@ -268,7 +264,7 @@ class Agent:
         actions
             The actions that are open in a context; by default all are. Of a decision only where the
             agent has no log and the id alone is given. Of an agent without actions of its own the
-            candidates, of a decision too unless there is a log.
+            candidates, of a decision too unless there is a log or a journal.
 
         Examples
         --------

@@ -14,7 +14,14 @@ import numpy as np
 
 from melee.agent.arguments import read_labels
 from melee.agent.file import Arrays
-from melee.agent.knowledge import MAX_MODEL_BYTES, MOST_EARNED, Knowledge, Labels, Lesson
+from melee.agent.knowledge import (
+    MAX_MODEL_BYTES,
+    MOST_EARNED,
+    Encoded,
+    Knowledge,
+    Labels,
+    Lesson,
+)
 from melee.agent.pairs import LEAST_ROOM, PairModel
 from melee.arrays import Floats, Ints
 from melee.checks import RewardRange, read_number, read_whole
@@ -25,6 +32,7 @@ from melee.explorers.candidates import N_RECORDS, N_UNITS
 from melee.features import FeatureMap
 from melee.labels import Label, check_label, label_from_json, label_to_json
 
+_NONE = (-1,)
 MOST_KEPT = 2**15
 """Candidates whose rows are kept."""
 MOST_CANDIDATES = 2**17
@@ -52,6 +60,7 @@ class _Kept(NamedTuple):
 
     features: Context
     row: int
+    is_known: bool  # whether learning them would find nothing new
 
 
 class Catalogue(Knowledge):
@@ -94,6 +103,9 @@ class Catalogue(Knowledge):
         taken = {record for record, _, _ in self.items.values()}
         self._free = [one for one in range(N_RECORDS - 1, -1, -1) if one not in taken]
         self._drop_rows()
+        self._is_known = False  # whether learning the latest context would find nothing new
+        self._action, self._reward = np.zeros(1, np.int64), np.zeros(1)
+        self._probability = np.zeros(1)
         # Half of the columns are of contexts, and half of candidates.
         most = self.model.most_features(MAX_MODEL_BYTES // 4) - N_UNITS
         self.features.limit = self.traits.limit = max(most // 2, 1)
@@ -196,18 +208,26 @@ class Catalogue(Knowledge):
 
     def ready_for(self, context: Context, offered: Offered) -> None:
         """Be ready for a context and candidates like these; refuse other kinds than before."""
-        self.features.expect(context)
         if self._latest is not None and self._latest.offered is offered and not self._is_behind:
+            self.features.expect(context)
             return
-        self._check_kinds(offered)
+        self.check_kinds([offered])  # before anything is fixed by the first ones
+        self.features.expect(context)
         self.traits.expect(offered.features[0])
         room = self._room_for(offered)
         if room != self.room or self._is_behind:
             self.room = room
             self._grow()
 
-    def _check_kinds(self, offered: Offered) -> None:
-        widths = {0 if isinstance(one, dict) else len(one) for one in offered.features}
+    def check_kinds(self, offers: Sequence[Offered]) -> None:
+        """Refuse candidates of several kinds, or of another one than before; changes nothing."""
+        if not offers:
+            return
+        widths = {
+            0 if isinstance(one, dict) else len(one)
+            for offered in {id(offered): offered for offered in offers}.values()
+            for one in offered.features
+        }
         if len(widths) > 1:
             raise InputError(
                 "the candidates' features are of several kinds; expected all dicts, or rows of as "
@@ -235,11 +255,12 @@ class Catalogue(Knowledge):
     def rows(self, context: Context, offered: Offered) -> tuple[Floats, Floats, Ints]:
         """The context's row, the candidates' rows, and where their records are."""
         row, n = np.zeros(self.features.n_features), len(offered.labels)
-        items = self.items
-        records = [items[label][0] if label in items else -1 for label in offered.labels]
+        items, none = self.items, _NONE
+        records = [items.get(label, none)[0] for label in offered.labels]
+        self._is_known = False
         if self.traits.width is None or self.features.width is None:  # all are alike
             return row, np.zeros((n, self.traits.n_features)), np.array(records, np.int64)
-        self.features.encode(context, row)
+        self._is_known = self.features.encode(context, row)
         latest = self._latest
         if latest is not None and latest.offered is offered:
             return row, latest.table, np.array(records, np.int64)
@@ -262,19 +283,34 @@ class Catalogue(Knowledge):
             place = self._kept[label].row
         elif place == len(self._table):
             self._table = np.concatenate([self._table, np.zeros_like(self._table)])
-        self.traits.encode(features, self._table[place])
-        self._kept[label] = _Kept(features, place)
+        is_known = self.traits.encode(features, self._table[place])
+        self._kept[label] = _Kept(features, place, is_known)
         return self._kept[label]
 
-    def choose(self, context: Context, offered: Offered, draw: int) -> tuple[list[float], int]:
-        """The probabilities of candidates, and the number of the one drawn."""
+    def choose(
+        self, context: Context, offered: Offered, draw: int
+    ) -> tuple[list[float], int, Encoded | None]:
+        """The probabilities of candidates, the number of the one drawn, and its pair.
+
+        The pair is for `learn_lesson`, if nothing in it is new.
+        """
         pmf = np.empty(len(offered.labels))
-        action = self.model.decide(*self.rows(context, offered), draw, self.floor, pmf)
-        return pmf.tolist(), action
+        row, table, records = self.rows(context, offered)
+        action = self.model.decide(row, table, records, draw, self.floor, pmf)
+        if not self._is_known:
+            return pmf.tolist(), action, None
+        label = offered.labels[action]
+        kept = self._kept[label]
+        if not kept.is_known:
+            kept = self._keep(label, kept.features)
+        if not kept.is_known:
+            return pmf.tolist(), action, None
+        pair = np.concatenate((row, table[action, ::-1]))[self.model.sides]
+        return pmf.tolist(), action, (self.features.revision + self.traits.revision, pair)
 
     def probabilities(self, context: Context, offered: Offered) -> list[float]:
         """The probabilities of candidates; changes nothing that matters."""
-        self._check_kinds(offered)
+        self.check_kinds([offered])
         if self.features.width is not None:
             self.features.expect(context)
         pmf, room, model = np.empty(len(offered.labels)), self._room_for(offered), self.model
@@ -294,28 +330,37 @@ class Catalogue(Knowledge):
             self.learn_lesson(one)
         return len(lessons)
 
-    def check_lesson(self, lesson: Lesson) -> None:
-        """Refuse a record of another kind than those before."""
-        given: Context = {} if lesson.features is None else lesson.features
-        self._check_kinds(offer((lesson.action,), (given,)))
+    def check_lessons(self, lessons: Sequence[Lesson]) -> None:
+        """Refuse records of other kinds than those before, or of several; changes nothing."""
+        given: list[Context] = [{} if one.features is None else one.features for one in lessons]
+        if given:
+            self.check_kinds([offer((), tuple(given))])
         if self.features.width is not None:
-            self.features.expect(lesson.context)
+            for one in lessons:
+                self.features.expect(one.context)
 
-    def learn_lesson(self, lesson: Lesson) -> None:
-        """Learn a round."""
+    def learn_lesson(self, lesson: Lesson, encoded: Encoded | None = None) -> None:
+        """Learn a round; `encoded` is what `choose` made of it."""
         given: Context = {} if lesson.features is None else lesson.features
-        self.features.learn(lesson.context)
-        self.traits.learn(given)
-        if self._is_behind:
-            self._grow()
-        n_here, n_there = self.features.n_features, self.traits.n_features
-        both = np.zeros(n_here + n_there)  # what is the candidate's from the end backwards
-        self.features.encode(lesson.context, both[:n_here])
-        self.traits.encode(given, both[: -n_there - 1 : -1])
-        row = both[self.model.sides]
+        features, traits = self.features, self.traits
+        if encoded is not None and encoded[0] == features.revision + traits.revision:
+            features.n_learned += 1
+            traits.n_learned += 1
+            row = encoded[1]
+        else:
+            features.learn(lesson.context)
+            traits.learn(given)
+            if self._is_behind:
+                self._grow()
+            n_here, n_there = features.n_features, traits.n_features
+            both = np.zeros(n_here + n_there)  # what is the candidate's from the end backwards
+            features.encode(lesson.context, both[:n_here])
+            traits.encode(given, both[: -n_there - 1 : -1])
+            row = both[self.model.sides]
         item = self._item(lesson.action)
-        actions, numbers = np.array([item[0]], np.int64), (lesson.reward, lesson.probability)
-        self._teach(row[None], actions, *(np.array([one]) for one in numbers))
+        self._action[0], self._reward[0] = item[0], lesson.reward
+        self._probability[0] = lesson.probability
+        self._teach(row[None], self._action, self._reward, self._probability)
         item[1] += 1
         item[2] += lesson.reward
         self.total_reward += lesson.reward

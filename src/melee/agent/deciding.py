@@ -34,20 +34,23 @@ def decide(agent: "Agent", context: Any, actions: Any, id: str | None) -> Decisi
     with agent._guard:
         chosen = None if actions is None else find(agent, actions)
         if id is not None:
-            check_new(id, agent._pending)
-            if agent._keeper is not None:
-                agent._keeper.check_new(id)
-        agent._knowledge.ready(read, chosen)
-        time = now()
-        if agent.timeout is not None:
-            give_up(agent, time)
-        name = namer(agent).name(id, read, chosen, agent._pending)
-        draw = zlib.crc32(name.encode())
-        labels, pmf, action, encoded = agent._knowledge.decide(read, draw, chosen)
-        decision = decided(agent, read, name, labels, pmf, action, time, encoded)
-        if len(agent._pending.waiting) > agent.max_pending:
-            keep_room(agent, time)
-        return decision
+            check_id(agent, id)
+        return decide_among(agent, read, chosen, id)
+
+
+def decide_among(agent: "Agent", context: Context, chosen: Ints | None, id: str | None) -> Decision:
+    """The same for who holds the agent already, and has checked what is given."""
+    agent._knowledge.ready(context, chosen)
+    time = now()
+    if agent.timeout is not None:
+        give_up(agent, time)
+    name = namer(agent).name(id, context, chosen, agent._pending)
+    draw = zlib.crc32(name.encode())
+    labels, pmf, action, encoded = agent._knowledge.decide(context, draw, chosen)
+    decision = decided(agent, context, name, labels, pmf, action, time, encoded)
+    if len(agent._pending.waiting) > agent.max_pending:
+        keep_room(agent, time)
+    return decision
 
 
 def decide_many(
@@ -58,9 +61,6 @@ def decide_many(
     with agent._guard:
         chosen = None if actions is None else find(agent, actions)
         given = read_ids(agent, ids, read)
-        if ids is not None and agent._keeper is not None:
-            for id in ids:
-                agent._keeper.check_new(id)
         check_many(agent, read)
         time = now()
         give_up(agent, time)
@@ -116,7 +116,7 @@ def decided(
         waiting = waiting._replace(actions=labels, probabilities=np.array(pmf), others=others)
     agent._pending.waiting[id] = waiting
     if agent._keeper is not None:
-        agent._keeper.decided(id, waiting, labels, pmf, action)
+        agent._keeper.decided(id, waiting, labels, pmf, action, offered)
     return decision
 
 
@@ -127,7 +127,20 @@ def namer(agent: "Agent") -> Ids:
 
 def read_ids(agent: "Agent", ids: Any, contexts: Sequence[Any]) -> Sequence[str | None]:
     """The ids that a caller brings for each of many contexts, or none."""
-    return [None] * len(contexts) if ids is None else read_new(ids, len(contexts), agent._pending)
+    if ids is None:
+        return [None] * len(contexts)
+    names = read_new(ids, len(contexts), agent._pending)
+    if agent._keeper is not None:
+        for id in names:
+            agent._keeper.check_new(id)
+    return names
+
+
+def check_id(agent: "Agent", id: str) -> None:
+    """Refuse an id that is none, or that is taken, in a journal however long ago."""
+    check_new(id, agent._pending)
+    if agent._keeper is not None:
+        agent._keeper.check_new(id)
 
 
 def check_many(agent: "Agent", contexts: Sequence[Context]) -> None:

@@ -17,10 +17,10 @@ import numpy as np
 
 from melee import growth
 from melee.agent.arguments import read_labels
-from melee.agent.catalogue import Catalogue, Offered
+from melee.agent.catalogue import Catalogue, Offered, offer
 from melee.agent.decision import Decision
 from melee.agent.explanation import Explained, Explanation, Influence
-from melee.agent.keeping import explain_past
+from melee.agent.keeping import explain_past, offered_in
 from melee.agent.knowledge import Knowledge, Labels
 from melee.agent.offering import read_offer
 from melee.agent.questions import Question, recall, recall_offered
@@ -112,15 +112,30 @@ def _explain_offered(
     agent: "Agent", known: Catalogue, subject: Any, context: Context | None, actions: Any
 ) -> Explanation:
     """The same among candidates."""
+    if context is None and actions is None and (past := _explain_past(agent, subject)):
+        return past
     with agent._lock:
         if context is None:
-            given = None if actions is None else read_offer(agent, known, actions)
+            given = _offered_then(agent, known, subject, actions)
             asked, offered = recall_offered(subject, given, agent._pending, known.version)
         else:
             offered = read_offer(agent, known, actions)
             asked = Question(context, offered.labels)
         noted, rows = _note_offered(asked, known, offered)
     return _answer_offered(noted, rows, agent._policy)
+
+
+def _offered_then(agent: "Agent", known: Catalogue, subject: Any, actions: Any) -> Offered | None:
+    """The candidates of a decision that waits: those that are given, or what a journal has."""
+    if actions is not None:
+        return read_offer(agent, known, actions)
+    id = subject.id if isinstance(subject, Decision) else subject
+    waiting = agent._pending.waiting.get(id)
+    if waiting is None or waiting.others is not None or agent._keeper is None:
+        return None
+    event = agent._keeper.journal.find(id)
+    found = None if event is None else offered_in(event, agent._keeper.journal)
+    return None if found is None or found.features is None else offer(found.labels, found.features)
 
 
 def _note(question: Question, knowledge: Knowledge) -> NotedQuestion:

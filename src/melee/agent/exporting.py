@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from melee.agent.keeping import decision_of, newest
+from melee.agent.keeping import decision_of, newest, offered_in
 from melee.history import Round
 from melee.journal import Journal, events
 from melee.labels import label_from_json
@@ -19,7 +19,10 @@ def rounds(journal: Journal) -> Iterator[Round]:
     agent, _ = newest(journal, until=journal.start.seq)
     default: Any = agent.default_reward
     waiting = {
-        id: Round(one.context, one.action, 0.0, one.probability, id, one.time, None, None, None)
+        id: Round(
+            *(one.context, one.action, 0.0, one.probability, id, one.time),
+            features=None if one.features is None else {one.action: one.features},
+        )
         for id, one in agent._pending.waiting.items()
     }
     for event in journal.events():
@@ -40,7 +43,9 @@ def rounds(journal: Journal) -> Iterator[Round]:
 
 
 def _waiting(event: events.Event, journal: Journal) -> Round:
-    decision, decided = decision_of(event, journal)
+    offer = offered_in(event, journal)
+    decision, decided = decision_of(event, journal, offer)
+    features = offer.features
     return Round(
         decided.context,
         decision.action,
@@ -51,6 +56,7 @@ def _waiting(event: events.Event, journal: Journal) -> Round:
         decision.pmf,
         decided.policy,
         str(decided.version),
+        features=None if features is None else dict(zip(offer.labels, features, strict=True)),
     )
 
 
@@ -60,11 +66,14 @@ def _rewarded(one: Round, reward: float) -> Round:
 
 def _record(event: events.Event) -> Round:
     body = event.content
+    action = label_from_json(body["action"])
+    own = body.get("features")
     return Round(
         events.context_from_json(body["context"]),
-        label_from_json(body["action"]),
+        action,
         body["reward"],
         body["probability"],
         event.id,
         stands_for=float(body.get("times", 1)),
+        features=None if own is None else {action: events.context_from_json(own)},
     )

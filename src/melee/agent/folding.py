@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from melee.agent.catalogue import Catalogue, Offered
+from melee.agent.catalogue import offer as offer_read
 from melee.agent.knowledge import Labels, Lesson
 from melee.agent.pending import Waiting
 from melee.arrays import Floats
@@ -107,9 +109,9 @@ def fold(
 
 def _fold_one(agent: "Agent", event: Event, offered: Callable[[str], events.Offer]) -> None:
     if event.kind == events.DECISION:
-        offer = offered(event.content["offer"])
+        offer = events.chosen_from(event, offered(event.content["offer"]))
         decided = events.read_decision(event, len(offer.labels))
-        fold_decision(agent, event, decided, offer.labels)
+        fold_decision(agent, event, decided, offer)
         return
     body = event.content
     try:
@@ -134,13 +136,14 @@ def _fold_one(agent: "Agent", event: Event, offered: Callable[[str], events.Offe
 
 
 def fold_decision(
-    agent: "Agent", event: Event, decided: events.Decided, labels: tuple[Label, ...]
+    agent: "Agent", event: Event, decided: events.Decided, offer: events.Offer
 ) -> None:
     """Have a decision wait for its reward, as if it had been made here just now."""
     knowledge, id = agent._knowledge, event.id
+    labels, features = offer.labels, offer.features
     if id is None or agent._pending.knows(id):
         raise _misfit(event, f"the id {shown(id)} is taken")
-    get_ready(agent, decided)
+    get_ready(agent, decided, offer)
     for array, value in zip(knowledge.model.latest, decided.noted, strict=False):
         array[...] = value
     agent._ids.count += 1
@@ -155,13 +158,26 @@ def fold_decision(
         decided.version,
         *kept,
         None,
+        None if features is None else features[decided.action],
+        None if agent._log is None else features,
     )
 
 
-def get_ready(agent: "Agent", decided: events.Decided) -> None:
-    """Have the models be ready for a decision's context, and for closed actions."""
+def get_ready(agent: "Agent", decided: events.Decided, offer: events.Offer) -> Offered | None:
+    """Have the models be ready for a decision's context and for closed actions, or candidates.
+
+    Returns the candidates, if that is what there was to choose from.
+    """
+    known = agent._knowledge
+    if isinstance(known, Catalogue):
+        if offer.features is None:
+            raise DataError(f"what was offered as {shown(offer.name)} has no features")
+        offered = offer_read(offer.labels, offer.features)
+        known.ready_for(decided.context, offered)
+        return offered
     chosen = np.zeros(0, np.int64) if decided.some else None
-    agent._knowledge.ready(decided.context, chosen)
+    known.ready(decided.context, chosen)
+    return None
 
 
 def change_settings(agent: "Agent", changed: dict[str, Any]) -> None:
@@ -193,6 +209,7 @@ def _record(event: Event) -> tuple[str | None, Lesson, int]:
             check_label(label_from_json(body["action"])),
             check_reward(body["reward"]),
             check_probability(body["probability"]),
+            events.context_from_json(body["features"]) if "features" in body else None,
         )
         return event.id, lesson, int(body.get("times", 1))
     except (KeyError, TypeError, ValueError) as error:

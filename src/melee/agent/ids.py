@@ -3,6 +3,7 @@
 import hashlib
 import zlib
 from array import array
+from collections.abc import Iterable
 from typing import Any
 
 from melee.agent.arguments import read_list
@@ -11,6 +12,8 @@ from melee.arrays import Ints
 from melee.checks import is_unicode, read_id, read_whole
 from melee.contexts import Context
 from melee.errors import DataError, InputError, shown
+
+_FLOATS = {float}
 
 
 class Ids:
@@ -60,10 +63,16 @@ def checksum(context: Context, chosen: Ints | None) -> int:
     so_far = 0 if chosen is None else zlib.crc32(chosen.data)
     if type(context) is not dict:
         return zlib.crc32(context, so_far)  # type: ignore[arg-type]
-    numbers = array("d", [value for value in context.values() if type(value) is float])
-    words = [name if type(value) is float else f"{name}={value}" for name, value in context.items()]
+    values = context.values()
+    numbers: Iterable[float] = values  # type: ignore[assignment]
+    words: Iterable[str] = context
+    if {*map(type, values)} != _FLOATS:
+        numbers = [value for value in values if type(value) is float]
+        words = [
+            name if type(value) is float else f"{name}={value}" for name, value in context.items()
+        ]
     text = "\0".join(words).encode("utf-8", "surrogatepass")
-    return zlib.crc32(text, zlib.crc32(numbers, so_far))
+    return zlib.crc32(text, zlib.crc32(array("d", numbers), so_far))
 
 
 def check_new(id: Any, pending: Pending) -> None:

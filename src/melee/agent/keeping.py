@@ -14,15 +14,17 @@ import warnings
 from collections.abc import Sequence
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from melee.agent import storing
+from melee.agent.catalogue import Offered
 from melee.agent.decision import Decision
 from melee.agent.explanation import Explanation
 from melee.agent.folding import CHANGEABLE, change_settings, fold, fold_decision
 from melee.agent.ids import Ids
 from melee.agent.knowledge import Labels, Lesson
 from melee.agent.pending import Waiting
+from melee.contexts import Context
 from melee.errors import DataError, InputError, MeleeError, MeleeWarning, shown
 from melee.journal import Event, Head, Journal, events
 from melee.journal.commits import Ticket
@@ -37,6 +39,14 @@ FEW = 64
 REST = 20.0
 """A snapshot that took a second is followed by so many without one."""
 _log = logging.getLogger("melee")
+
+
+class _Base(NamedTuple):
+    """Candidates that are in the table of offers."""
+
+    offered: Offered
+    features: dict[Label, Context]
+    offer: events.Offer
 
 
 class Keeper:
@@ -67,6 +77,8 @@ class Keeper:
         self._last = Ticket(seq=position.seq)
         self._unit: list[events.Draft] = []
         self._offer: tuple[Labels, events.Offer] | None = None
+        self._base: _Base | None = None
+        self._once: tuple[Offered, dict[Label, Context]] | None = None  # candidates that came once
         self._is_behind = False  # whether a call was interrupted while it changed the agent
         self._n_failures = journal.n_failures  # those that the agent has recovered from
         self._since = 0  # events since the last snapshot
@@ -139,19 +151,31 @@ class Keeper:
         self.agent._knowledge, self.agent._pending = agent._knowledge, agent._pending
         self.agent._ids = agent._ids
         self._last = Ticket(seq=position.seq)
-        self._offer, self._is_behind, self._n_failures = None, False, failures
+        self._offer, self._base, self._once = None, None, None
+        self._is_behind, self._n_failures = False, failures
 
     # -- what is noted ----------------------------------------------------------------------
 
-    def decided(self, id: str, one: Waiting, labels: Labels, pmf: list[float], action: int) -> None:
+    def decided(
+        self,
+        id: str,
+        one: Waiting,
+        labels: Labels,
+        pmf: list[float],
+        action: int,
+        offered: Offered | None = None,
+    ) -> None:
         """A decision was made, by the model as it is."""
-        knowledge = self.agent._knowledge
-        some = labels is not knowledge.labels
-        offer = self._offer_of(labels, some=some)
+        knowledge, change = self.agent._knowledge, None
+        if offered is not None:
+            some = False
+            offer, change = self._offer_among(offered)
+        else:
+            some = labels is not knowledge.labels
+            offer = self._offer_of(labels, some=some)
         left = tuple(float(array[0]) for array in knowledge.model.latest)
-        decided = events.Decided(
-            one.context, offer.name, pmf, action, one.version, self.agent._policy, some, left
-        )
+        about = (pmf, action, one.version, self.agent._policy, some, left, change)
+        decided = events.Decided(one.context, offer.name, *about)
         self._unit.append(events.decision(id, one.time, decided, offer))
         self.agent._ids.count += 1
 
@@ -170,7 +194,7 @@ class Keeper:
         """Full records are learned."""
         now = time.time()
         rounds = zip(ids, lessons, times, strict=True)
-        self._unit += [events.record(id, now, *one[:4], n) for id, one, n in rounds]
+        self._unit += [events.record(id, now, *one[:4], n, one.features) for id, one, n in rounds]
 
     def changed(self, what: str, labels: Sequence[Label]) -> None:
         """Actions were `added` or `removed`."""
@@ -184,6 +208,24 @@ class Keeper:
         if self._offer is None or self._offer[0] is not labels:
             self._offer = labels, events.offer_of(labels)
         return self._offer[1]
+
+    def _offer_among(self, offered: Offered) -> tuple[events.Offer, events.Change | None]:
+        """Candidates as what is there in full, and what they differ by from that."""
+        labels, features = offered.labels, offered.features
+        if self._base is not None:
+            if self._base.offered is offered:
+                return self._base.offer, None
+            change = events.changed_from(self._base.features, labels, features)
+            if change is not None:
+                return self._base.offer, None if change.is_none else change
+        named = dict(zip(labels, features, strict=True))
+        if self._once is not None:
+            once, before = self._once
+            if once is offered or events.changed_from(before, labels, features) is not None:
+                self._base = _Base(offered, named, events.offer_among(labels, features))
+                return self._base.offer, None
+        self._once = offered, named
+        return events.nothing(), events.in_full(labels, features)
 
     def check_new(self, id: str) -> None:
         """Refuse the id of any decision in the journal, however long ago."""
@@ -321,7 +363,8 @@ def _created(journal: Journal, log: Any) -> "Agent":
         )
     try:
         given = dict(first.content["parameters"])
-        given["actions"] = [label_from_json(label) for label in given["actions"]]
+        if given["actions"] is not None:
+            given["actions"] = [label_from_json(label) for label in given["actions"]]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MeleeWarning)
             return Agent(**given, log=log)
@@ -385,6 +428,11 @@ def _about(agent: "Agent") -> dict[str, str]:
 def _changed(journal: Journal, mine: dict[str, Any], found: "Agent") -> dict[str, Any]:
     """The parameters that are to change; refuses those that cannot."""
     theirs = found._parameters()
+    if theirs["actions"] is None and mine["actions"] is not None:
+        raise InputError(
+            f"the actions are {shown(mine['actions'])}, and those of the agent in {journal.where} "
+            "come with each question; leave actions out, or give another place for a new agent"
+        )
     now = [label_to_json(label) for label in found.actions_]
     if mine["actions"] not in (theirs["actions"], now):
         raise InputError(
@@ -405,9 +453,16 @@ def _changed(journal: Journal, mine: dict[str, Any], found: "Agent") -> dict[str
     return changed
 
 
-def decision_of(event: Event, journal: Journal) -> tuple[Decision, events.Decided]:
+def offered_in(event: Event, journal: Journal) -> events.Offer:
+    """What a past decision could choose from."""
+    return events.chosen_from(event, journal.offer(event.content["offer"]))
+
+
+def decision_of(
+    event: Event, journal: Journal, offer: events.Offer | None = None
+) -> tuple[Decision, events.Decided]:
     """A past decision as `Agent.act` answered it, and as its event has it."""
-    offer = journal.offer(event.content["offer"])
+    offer = offered_in(event, journal) if offer is None else offer
     decided = events.read_decision(event, len(offer.labels))
     decision = Decision(
         str(event.id),
@@ -427,6 +482,9 @@ def explain_past(journal: Journal, id: str) -> Explanation | None:
     if event is None:
         return None
     agent, _ = recover(journal, until=event.seq - 1)
-    decision, decided = decision_of(event, journal)
-    fold_decision(agent, event, decided, decision.actions)
-    return agent.explain(decision)
+    offer = offered_in(event, journal)
+    decision, decided = decision_of(event, journal, offer)
+    fold_decision(agent, event, decided, offer)
+    if offer.features is None:
+        return agent.explain(decision)
+    return agent.explain(decision, actions=dict(zip(offer.labels, offer.features, strict=True)))

@@ -142,7 +142,8 @@ def _learn_decision(agent: "Agent", subject: str | Decision, reward: Any) -> boo
         if agent._keeper is not None:
             agent._keeper.rewarded({id: number})
         if isinstance(agent._knowledge, Catalogue):
-            learned = agent._knowledge.learn([Lesson(*lesson, waiting.features)]) == 1
+            agent._knowledge.learn_lesson(Lesson(*lesson, waiting.features), waiting.encoded)
+            learned = True
         else:
             learned = agent._knowledge.learn_one(*lesson, waiting.encoded)
         agent._pending.finish(id, number)
@@ -208,8 +209,7 @@ def _check_lessons(agent: "Agent", lessons: list[Lesson]) -> None:
     check_alike([lesson.context for lesson in lessons])
     knowledge = agent._knowledge
     if isinstance(knowledge, Catalogue):
-        for lesson in lessons:
-            knowledge.check_lesson(lesson)
+        knowledge.check_lessons(lessons)
     else:
         for action in dict.fromkeys(lesson.action for lesson in lessons):
             knowledge.number(action)

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from melee.agent.catalogue import Catalogue, Offered
-from melee.agent.deciding import check_many, decided, read_ids
+from melee.agent.deciding import check_id, check_many, decided, namer, read_ids
 from melee.agent.decision import Decision
-from melee.agent.ids import check_new
 from melee.agent.overdue import give_up, keep_room, now
 from melee.agent.parameters import check_written
 from melee.contexts import Context, read_context, read_contexts
@@ -18,39 +17,55 @@ if TYPE_CHECKING:
     from melee.agent.agent import Agent
 
 
-def choose(
-    agent: "Agent", known: Catalogue, context: Any, actions: Any, id: str | None
-) -> Decision:
+def choose(agent: "Agent", context: Any, actions: Any, id: str | None) -> Decision:
     """Choose one of the candidates."""
     read = read_context(context)
-    with agent._lock:
+    with agent._guard:
+        known = _known_by(agent)
         offered = read_offer(agent, known, actions)
         if id is not None:
-            check_new(id, agent._pending)
-        known.ready_for(read, offered)
-        time = now()
+            check_id(agent, id)
+        return choose_among(agent, known, read, offered, id)
+
+
+def choose_among(
+    agent: "Agent", known: Catalogue, context: Context, offered: Offered, id: str | None
+) -> Decision:
+    """The same for who holds the agent already, and has checked what is given."""
+    known.ready_for(context, offered)
+    time = now()
+    if agent.timeout is not None:
         give_up(agent, time)
-        return _choose(agent, known, read, offered, id, time)
+    return _choose(agent, known, context, offered, id, time)
 
 
 def choose_many(
-    agent: "Agent", known: Catalogue, contexts: Any, actions: Any, ids: Sequence[str] | None
+    agent: "Agent", contexts: Any, actions: Any, ids: Sequence[str] | None
 ) -> list[Decision]:
     """Choose one of the candidates for each of many contexts."""
     read = read_contexts(contexts)
-    with agent._lock:
+    with agent._guard:
+        known = _known_by(agent)
         given = read_ids(agent, ids, read)
         check_many(agent, read)
         offers = _read_offers(agent, known, actions, len(read))
         time = now()
         give_up(agent, time)
         decisions = []
+        known.check_kinds(offers)
         for context, offered in zip(read, offers, strict=True):
             known.ready_for(context, offered)
         for context, offered, id in zip(read, offers, given, strict=True):
             own = context if isinstance(context, dict) else context.copy()
             decisions.append(_choose(agent, known, own, offered, id, time))
         return decisions
+
+
+def _known_by(agent: "Agent") -> Catalogue:
+    """What an agent knows, once it is held: a journal that failed may have been folded again."""
+    known = agent._knowledge
+    assert isinstance(known, Catalogue)
+    return known
 
 
 def _choose(
@@ -61,10 +76,11 @@ def _choose(
     id: str | None,
     time: float,
 ) -> Decision:
-    name = agent._ids.name(id, context, offered.content, agent._pending)
-    pmf, action = known.choose(context, offered, zlib.crc32(name.encode()))
-    decision = decided(agent, context, name, offered.labels, pmf, action, time, None, offered)
-    keep_room(agent, time)
+    name = namer(agent).name(id, context, offered.content, agent._pending)
+    pmf, action, encoded = known.choose(context, offered, zlib.crc32(name.encode()))
+    decision = decided(agent, context, name, offered.labels, pmf, action, time, encoded, offered)
+    if len(agent._pending.waiting) > agent.max_pending:
+        keep_room(agent, time)
     return decision
 
 
@@ -84,7 +100,7 @@ def read_offer(agent: "Agent", known: Catalogue, actions: Any) -> Offered:
             "question, act(context, actions={label: features, ...})"
         )
     offered = known.read(actions)
-    if agent._log is not None:
+    if agent._log is not None or agent._keeper is not None:
         check_written(offered.labels)
     return offered
 

@@ -1,7 +1,7 @@
 """Decisions whose rewards are still to come, and those of the recent past."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,6 +129,10 @@ class Pending:
         if max(len(waiting), len(done)) > limit:
             raise DataError(f"more than {limit} decisions")
         lists = [tuple(read_labels(map(label_from_json, one), 1)) for one in about["actions"]]
+        sets = [
+            tuple(read_context(_with_tuples(one)) for one in each)
+            for each in about.get("features", ())
+        ]
         empty = np.zeros(0)
         rows, chances = arrays.pop("contexts", empty), arrays.pop("probabilities", empty)
         n_rows = len(waiting) if width else 0
@@ -139,6 +143,7 @@ class Pending:
             waiting
         ):
             features = read_context(_with_tuples(more[0])) if more else None
+            others = sets[read_whole(more[1], 0, len(sets))] if len(more) > 1 else None
             context = read_context(rows[number] if width else _with_tuples(named))
             actions, probabilities = None, None
             if which is not None:
@@ -155,7 +160,10 @@ class Pending:
                 probabilities,
                 None,
                 features,
+                others,
             )
+            if others is not None and len(others) != len(actions or ()):
+                raise DataError("features of other actions than were open")
         fine = chances.shape == (used,) and chances.dtype == np.float64
         if not fine or not ((chances >= 0.0) & (chances <= 1.0)).all():
             raise DataError("probabilities of other actions than were open")
@@ -190,8 +198,9 @@ class NotedPending(NamedTuple):
 
         Lists of actions are written once, and decisions have their number.
         """
-        lists = _Lists()
+        lists, sets = _Lists(label_to_json), _Lists(_plain)
         numbers = [lists.number(one.actions) for one in self.waiting]
+        of_features = [sets.number(one.others) for one in self.waiting]
         arrays: Arrays = {}
         contexts = [one.context for one in self.waiting if not isinstance(one.context, dict)]
         if contexts:
@@ -199,9 +208,12 @@ class NotedPending(NamedTuple):
         chances = [one.probabilities for one in self.waiting if one.probabilities is not None]
         if chances:
             arrays["probabilities"] = _joined(chances)
-        waiting = map(_to_json, self.ids, self.waiting, numbers)
+        waiting = map(_to_json, self.ids, self.waiting, numbers, of_features)
+        about = {**self.about, "actions": lists.written}
+        if sets.written:
+            about["features"] = sets.written
         return (
-            {**self.about, "actions": lists.written},
+            about,
             arrays,
             waiting,
             zip(self.done, self.rewards, strict=True),
@@ -220,30 +232,33 @@ def _are_plain(done: Any) -> bool:
 
 
 class _Lists:
-    """Lists of actions, each once."""
+    """Lists of actions, or of their features, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, plain: Callable[[Any], Any]) -> None:
+        self._plain = plain
         self.written: list[list[Any]] = []
         self._by_content: dict[str, int] = {}
         self._by_identity: dict[int, int] = {}
 
-    def number(self, labels: Labels | None) -> int | None:
-        if labels is None:
+    def number(self, given: tuple[Any, ...] | None) -> int | None:
+        if given is None:
             return None
-        number = self._by_identity.get(id(labels))
+        number = self._by_identity.get(id(given))
         if number is None:
-            content = [label_to_json(label) for label in labels]
+            content = [self._plain(one) for one in given]
             number = self._by_content.setdefault(repr(content), len(self.written))
             if number == len(self.written):
                 self.written.append(content)
-            self._by_identity[id(labels)] = number
+            self._by_identity[id(given)] = number
         return number
 
 
-def _to_json(id: str, one: Waiting, number: int | None) -> list[Any]:
+def _to_json(id: str, one: Waiting, number: int | None, of_features: int | None) -> list[Any]:
     context = one.context if isinstance(one.context, dict) else None
     action = label_to_json(one.action)
-    more = [] if one.features is None else [_plain(one.features)]
+    more: list[Any] = [] if one.features is None else [_plain(one.features)]
+    if of_features is not None:
+        more.append(of_features)
     return [id, context, action, one.probability, one.time, one.version, number, *more]
 
 

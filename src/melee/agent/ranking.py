@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 from melee.agent.arguments import read_labels
 from melee.agent.catalogue import Catalogue
-from melee.agent.deciding import namer
+from melee.agent.deciding import decide_among, find, namer
 from melee.agent.decision import Ranking
 from melee.agent.ids import check_new
-from melee.agent.offering import read_offer
+from melee.agent.offering import choose_among, read_offer
 from melee.contexts import read_context
 from melee.errors import InputError, whole_number
+from melee.labels import Label
 
 if TYPE_CHECKING:
     from melee.agent.agent import Agent
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 def rank(agent: "Agent", context: Any, actions: Any, id: str | None, top: int) -> Ranking:
     """Choose so many; every place is a decision with a reward of its own."""
     top = whole_number("top", top, 1)
-    with agent._lock:
+    read = read_context(context)
+    with agent._guard:
         known = agent._knowledge
+        left: dict[Label, Any]
         if isinstance(known, Catalogue):
             offered = read_offer(agent, known, actions)
             left = dict(zip(offered.labels, offered.features, strict=True))
@@ -37,15 +40,20 @@ def rank(agent: "Agent", context: Any, actions: Any, id: str | None, top: int) -
                 f"top is {top}, and only {agent.max_pending} decisions may wait for their rewards; "
                 "raise max_pending, or ask for fewer"
             )
-        read = read_context(context)
+        is_made = id is None
         if id is None:
             id = namer(agent).name(None, read, None, agent._pending)
         names = [f"{id}/{place + 1}" for place in range(top)]
         for name in names:
             check_new(name, agent._pending)
+            if agent._keeper is not None and not is_made:
+                agent._keeper.check_new(name)
         places = []
         for name in names:
-            given: Any = left if isinstance(known, Catalogue) else list(left)
-            places.append(agent.act(read, actions=given, id=name))
-            del left[places[-1].action]
+            if isinstance(known, Catalogue):
+                place = choose_among(agent, known, read, known.read(left), name)
+            else:
+                place = decide_among(agent, read, find(agent, list(left)), name)
+            places.append(place)
+            del left[place.action]
         return Ranking(id, tuple(places))

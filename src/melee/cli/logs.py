@@ -80,8 +80,16 @@ def evaluate(
         str, typer.Option(help="What differences are to: one of the SPECs, or the logged policy.")
     ] = "logged",
     estimators: Annotated[
-        str, typer.Option(help="Some of dr, switch, dros, snips, ips, dm, separated by commas.")
+        str,
+        typer.Option(help="Some of dr, switch, dros, snips, ips, mips, dm, separated by commas."),
     ] = "dr,snips,ips,dm",
+    embedding: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Features of candidates that mips goes by, separated by commas; by default all.",
+        ),
+    ] = None,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Of the explorers.")] = 0,
     reward_range: RewardRangeOption = None,
@@ -114,6 +122,7 @@ def evaluate(
         seed=seed,
         estimators=names,
         reward_range=declared,
+        embedding=_embedding(embedding, history),
     )
     evaluated = [estimate for estimate in found.values() if not isinstance(estimate, Exception)]
     if not evaluated:
@@ -134,6 +143,15 @@ def evaluate(
 
 def _names(given: str) -> list[str]:
     return [spec.strip() for spec in given.split(",") if spec.strip()]
+
+
+def _embedding(given: str | None, history: "History") -> "list[str | int] | None":
+    """Names of features; positions where candidates are rows of numbers."""
+    if given is None:
+        return None
+    rows = (one for each in history if each.features for one in each.features.values())
+    is_named = isinstance(next(rows, {}), dict)
+    return [int(one) if not is_named and one.isdecimal() else one for one in _names(given)]
 
 
 def _say_left_out(history: "History") -> None:
@@ -159,7 +177,7 @@ def _range(given: str | None) -> "RewardRange":
         ) from None
 
 
-_ESTIMATORS = ("dr", "switch", "dros", "snips", "ips", "dm")
+_ESTIMATORS = ("dr", "switch", "dros", "snips", "ips", "mips", "dm")
 _DIFFERENCE = {
     "baseline": "baseline",
     "difference": "value",

@@ -16,6 +16,10 @@ def serve(
         str | None,
         typer.Option(help="Labels of the actions of the agent called 'agent', with commas."),
     ] = None,
+    candidates: Annotated[
+        bool,
+        typer.Option("--candidates", help="Actions of 'agent' come with each question instead."),
+    ] = False,
     data: Annotated[
         str,
         typer.Option(
@@ -59,6 +63,7 @@ def serve(
     """Serve agents over HTTP, with a journal: nothing acknowledged is lost."""
     check_format(log_format, "text", "json")
     check_format(log_level, "debug", "info", "warning", "error")
+    from melee.errors import InputError
     from melee.journal.postgres import without_password
     from melee.serve.keys import Keys, read_keys
     from melee.serve.logs import log_to_stderr
@@ -74,8 +79,13 @@ def serve(
     known = Keys(levels)
     check_host(host, known)
     parameters = {} if agents is None else _read_agents(agents)
-    if actions is not None:
-        labels: list[Any] = [one.strip() for one in actions.split(",")]
+    if actions is not None and candidates:
+        raise InputError(
+            "--actions and --candidates are given; expected either labels that stay, or "
+            "candidates that come with each question"
+        )
+    if actions is not None or candidates:
+        labels = None if actions is None else [one.strip() for one in actions.split(",")]
         parameters["agent"] = {
             "actions": labels,
             "explorer": explorer,
@@ -88,7 +98,10 @@ def serve(
 
     def ready(names: Sequence[str], port: int) -> None:
         if not names:
-            say("melee: there is no agent yet; give --actions, or PUT one to /v1/agents/NAME")
+            say(
+                "melee: there is no agent yet; give --actions, or --candidates, or PUT one to "
+                "/v1/agents/NAME"
+            )
         listed = ", ".join(names) or "no agent yet"
         place = without_password(data)
         say(f"melee serves {listed} at http://{where}:{port}, data in {place}")
@@ -152,8 +165,8 @@ def _read_agents(path: Path) -> dict[str, dict[str, Any]]:
         raise InputError(f"{path}: expected an object of agents by name")
     agents = {}
     for name, given in found.items():
-        body = bodies.check_names(given, PARAMETERS, ("actions",))
-        agents[name] = {**body, "actions": bodies.labels(body, "actions", MANY) or []}
+        body = bodies.check_names(given, PARAMETERS)
+        agents[name] = {**body, "actions": bodies.labels(body, "actions", MANY)}
     return agents
 
 

@@ -15,6 +15,6 @@ what they do is in calls.py, and a test compares their signatures and words.
 
 from melee.client.asynchronous import AsyncClient
 from melee.client.blocking import Client
-from melee.client.calls import Decision, ServiceError
+from melee.client.calls import Decision, Ranking, ServiceError
 
-__all__ = ["AsyncClient", "Client", "Decision", "ServiceError"]
+__all__ = ["AsyncClient", "Client", "Decision", "Ranking", "ServiceError"]

@@ -10,6 +10,8 @@ from melee.client.calls import (
     Call,
     Calls,
     Decision,
+    Offer,
+    Ranking,
     ServiceError,
     address,
     headers,
@@ -67,7 +69,7 @@ class AsyncClient:
         self._room = asyncio.Semaphore(connections)
 
     async def decide(
-        self, context: Any, *, actions: Iterable[Label] | None = None, id: str | None = None
+        self, context: Any, *, actions: Offer = None, id: str | None = None
     ) -> Decision:
         """Choose an action for a context: numbers, or names and values.
 
@@ -76,21 +78,31 @@ class AsyncClient:
         context
             As for `melee.Agent.act`, of what JSON can hold.
         actions
-            The actions that are open this time; by default all are.
+            The actions that are open this time; by default all are. Where they come with the
+            question, candidates: a dict of labels and features.
         id
             A name for the decision; by default one is made. The same request under the same id
             gets the same decision.
         """
         return await self._do(self._calls.decide(context, actions, id))
 
+    async def rank(
+        self, context: Any, top: int, *, actions: Offer = None, id: str | None = None
+    ) -> Ranking:
+        """Choose so many actions, best first; each place has an id and a reward of its own."""
+        return await self._do(self._calls.rank(context, top, actions, id))
+
     async def decide_many(
         self,
         contexts: Iterable[Any],
         *,
-        actions: Iterable[Label] | None = None,
+        actions: Offer | Sequence[Mapping[Label, Any]] = None,
         ids: Sequence[str] | None = None,
     ) -> list[Decision]:
-        """Choose an action for each of many contexts, in one request."""
+        """Choose an action for each of many contexts, in one request.
+
+        Candidates are the same for all, or a list with those of each.
+        """
         return await self._do(self._calls.decide_many(contexts, actions, ids))
 
     async def reward(self, decision: str | Decision, reward: float) -> bool:
@@ -105,8 +117,13 @@ class AsyncClient:
         """A past decision: context, reward, and on request why it was made."""
         return await self._do(self._calls.look(decision, explain=explain))
 
-    async def create(self, actions: Sequence[Label], **parameters: Any) -> dict[str, Any]:
-        """Make the agent, with the parameters of `melee.Agent`, unless it is there."""
+    async def create(
+        self, actions: Sequence[Label] | None = None, **parameters: Any
+    ) -> dict[str, Any]:
+        """Make the agent, with the parameters of `melee.Agent`, unless it is there.
+
+        Without actions, they come with each question.
+        """
         return await self._do(self._calls.create({**parameters, "actions": actions}))
 
     async def change_actions(

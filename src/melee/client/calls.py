@@ -4,13 +4,15 @@ import json
 import os
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, urlsplit
 
 from melee.errors import InputError, MeleeError, shown
 from melee.labels import Label, label_from_json, label_to_json
 
 Answered = TypeVar("Answered")
+Offer: TypeAlias = Iterable[Label] | Mapping[Label, Any] | None
+"""Labels of the open actions, or candidates as a dict of labels and features."""
 AGAIN = (408, 429, 502, 503, 504)
 """Statuses after which it is worth trying again."""
 
@@ -45,6 +47,26 @@ class Decision(NamedTuple):
     version: int
     actions: tuple[Label, ...]
     probabilities: tuple[float, ...]
+
+
+class Ranking(NamedTuple):
+    """Several decisions of one question, best first, as `melee.Agent.act(..., top=k)` answers.
+
+    Attributes
+    ----------
+    id
+        That of the ranking; its places are `id/1`, `id/2` and so on.
+    places
+        The decisions, each with a reward of its own.
+    """
+
+    id: str
+    places: tuple[Decision, ...]
+
+    @property
+    def actions(self) -> tuple[Label, ...]:
+        """The chosen actions, best first."""
+        return tuple(one.action for one in self.places)
 
 
 class Call(NamedTuple, Generic[Answered]):
@@ -137,16 +159,27 @@ class Calls:
         self._base = f"{prefix}/v1{own}"
         self._agent = agent or "agent"
 
-    def decide(
-        self, context: Any, actions: Iterable[Label] | None, id: str | None
-    ) -> Call[Decision]:
+    def decide(self, context: Any, actions: Offer, id: str | None) -> Call[Decision]:
         """One decision."""
         body = {"context": _context(context), "id": new_id() if id is None else id}
         _add_actions(body, actions)
         return self._call("POST", "/decisions", body, _decision)
 
+    def rank(self, context: Any, top: int, actions: Offer, id: str | None) -> Call[Ranking]:
+        """Several actions, best first."""
+        body = {"context": _context(context), "id": new_id() if id is None else id, "top": top}
+        _add_actions(body, actions)
+
+        def read(found: Any) -> Ranking:
+            return Ranking(found["id"], tuple(_decision(one) for one in found["places"]))
+
+        return self._call("POST", "/decisions", body, read)
+
     def decide_many(
-        self, contexts: Iterable[Any], actions: Iterable[Label] | None, ids: Sequence[str] | None
+        self,
+        contexts: Iterable[Any],
+        actions: Offer | Sequence[Mapping[Label, Any]],
+        ids: Sequence[str] | None,
     ) -> Call[list[Decision]]:
         """Many decisions, all or none."""
         rows = [_context(one) for one in contexts]
@@ -174,7 +207,9 @@ class Calls:
 
     def create(self, parameters: dict[str, Any]) -> Call[dict[str, Any]]:
         """A new agent, unless it is there."""
-        body = {**parameters, "actions": [label_to_json(one) for one in parameters["actions"]]}
+        body = dict(parameters)
+        if body.get("actions") is not None:
+            body["actions"] = [label_to_json(one) for one in body["actions"]]
         path = f"/agents/{quote(self._agent, safe='')}"
         return Call("PUT", f"{self._all}{path}", _dumps(body), dict)
 
@@ -221,9 +256,22 @@ def _context(given: Any) -> Any:
     return given
 
 
-def _add_actions(body: dict[str, Any], actions: Iterable[Label] | None) -> None:
-    if actions is not None:
-        body["actions"] = [label_to_json(one) for one in actions]
+def _add_actions(body: dict[str, Any], actions: Any) -> None:
+    if isinstance(actions, Mapping):
+        body["actions"] = _candidates(actions)
+    elif actions is not None:
+        body["actions"] = [
+            _candidates(one) if isinstance(one, Mapping) else label_to_json(one) for one in actions
+        ]
+
+
+def _candidates(given: Mapping[Label, Any]) -> Any:
+    """Candidates as JSON has them; labels that are no texts are values of their own."""
+    if all(isinstance(label, str) for label in given):
+        return {label: _context(one) for label, one in given.items()}
+    return [
+        {"action": label_to_json(label), "features": _context(one)} for label, one in given.items()
+    ]
 
 
 def _dumps(body: Any) -> bytes:

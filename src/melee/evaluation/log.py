@@ -1,8 +1,13 @@
-"""A history as arrays: what can be computed with, checked."""
+"""A history as arrays: what can be computed with, checked.
+
+Rows are rounds. Columns are the actions of the log; or, where these are candidates with features,
+which come and go, the *places* of a round's candidates, in the order that the round names them. All
+that is computed goes row by row, so the same code serves both.
+"""
 
 import dataclasses
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +16,8 @@ import numpy.typing as npt
 from melee.arrays import Floats, Ints
 from melee.checks import LARGEST_REWARD, RewardRange, check_reward_range
 from melee.errors import InputError
+from melee.evaluation.embeddings import Embedding, Shelf, alike
+from melee.evaluation.pair_model import PairRewardModel, model_pairs
 from melee.evaluation.reward_model import RewardModel, model_rewards
 from melee.evaluation.units import unit_of
 from melee.history import MOST_STOOD_FOR, check_round
@@ -35,17 +42,29 @@ class Log:
     ----------
     labels
         Every action that was played or could have been, in the order of appearance.
-    actions
-        Positions in `labels`, (n,).
+    places
+        Of each round, the column of every action that could be chosen.
+    played, actions
+        The chosen ones, and their columns, (n,).
     chances
         Logged probabilities of all actions, (n, K); rows of NaN where only one was logged.
+    untried
+        Where a column's action was never played in the whole log, and for all that is known could
+        not be, (n, K).
+    shelf
+        The candidates of all rounds and their features; None where actions have none.
     rewards, unit, units
         Rewards as they came, how low and high they can be, and the same between 0 and 1.
     stands_for, sizes
         How many rounds each stands for, and the same over their mean: 1 where none was dropped.
     """
 
-    def __init__(self, history: "History", reward_range: RewardRange = None) -> None:
+    def __init__(
+        self,
+        history: "History",
+        reward_range: RewardRange = None,
+        embedding: Embedding = None,
+    ) -> None:
         rounds = list(history)
         if len(rounds) < MIN_ROUNDS:
             raise InputError(
@@ -53,6 +72,7 @@ class Log:
                 "before you evaluate a policy on it"
             )
         self.contexts = [one.context for one in rounds]
+        self.played = [one.action for one in rounds]
         self.pmfs = [one.pmf for one in rounds]
         wrong = ((i, pmf_fault(one)) for i, one in enumerate(rounds))
         self.wrong_pmf = next((f"round {i}: {fault}" for i, fault in wrong if fault), None)
@@ -73,20 +93,51 @@ class Log:
             for label in one.pmf or ():
                 index.setdefault(label, len(index))
         self.index, self.labels = index, list(index)
-        self.actions: Ints = np.array([index[one.action] for one in rounds])
-        self.chances = np.full((len(rounds), len(index)), np.nan)
-        for row, pmf in zip(self.chances, self.pmfs, strict=True):
+        self.embedding = embedding
+        self.shelf: Shelf | None = None
+        self.places: list[Mapping[Label, int]] = [index] * len(rounds)
+        if any(one.features is not None for one in rounds):
+            self.shelf = Shelf(rounds, index)
+            self.places = self.shelf.places
+        self.actions: Ints = np.array(
+            [places[one.action] for places, one in zip(self.places, rounds, strict=True)]
+        )
+        shape = len(rounds), max(map(len, self.places))
+        self.chances = np.full(shape, np.nan)
+        for row, pmf, places in zip(self.chances, self.pmfs, self.places, strict=True):
             if pmf is not None:
                 row[:] = 0.0
                 for label, chance in pmf.items():
-                    row[index[label]] = chance
+                    row[places[label]] = chance
+        self.untried = np.broadcast_to(np.arange(shape[1]) >= self.n_played, shape)
+        if self.shelf is not None:
+            self.untried = (self.shelf.items >= self.n_played) & np.isnan(self.chances)
         self.n_rounds = len(rounds)
 
     @functools.cached_property
-    def model(self) -> RewardModel:
+    def model(self) -> RewardModel | PairRewardModel:
         """What each action would have earned in each round, in units."""
+        if self.shelf is not None:
+            return model_pairs(self.contexts, self.shelf, self.actions, self.units, self.sizes)
         n_actions = len(self.labels)
         return model_rewards(self.contexts, self.actions, self.units, n_actions, self.sizes)
+
+    @functools.cached_property
+    def alike(self) -> Ints:
+        """Of each round and column, the first column whose candidate has the same embedding."""
+        if self.shelf is None:
+            raise InputError(
+                "mips goes by features of actions, and this log has none; expected rounds with "
+                "them (Round.features), as agents without actions of their own log them"
+            )
+        if np.isnan(self.chances).any():
+            first = int(np.flatnonzero(np.isnan(self.chances).any(axis=1))[0])
+            raise InputError(
+                f"mips needs the probabilities of all actions, and round {first} has only that of "
+                "the chosen one; log the pmf of every round, as Agent(log=...) does"
+            )
+        self.shelf.check_complete("mips")
+        return alike(self.shelf, self.embedding)
 
     def mean(self, values: Floats) -> float:
         """The mean over all rounds, those that were dropped included."""

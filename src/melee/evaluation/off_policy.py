@@ -6,6 +6,7 @@ log in future. A number that looks like an answer and is none would be worse tha
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -13,7 +14,6 @@ import numpy as np
 
 from melee.arrays import Floats
 from melee.checks import RewardRange
-from melee.contexts import Context
 from melee.errors import InputError, MeleeError, unknown, whole_number
 from melee.evaluation import estimates
 from melee.evaluation.differences import (
@@ -25,9 +25,10 @@ from melee.evaluation.differences import (
     unequal,
     widest,
 )
+from melee.evaluation.embeddings import Embedding, gathered
 from melee.evaluation.estimates import Estimate
 from melee.evaluation.log import Log
-from melee.evaluation.support import cautions, lacking, model_cautions
+from melee.evaluation.support import cautions, lacking, mips_cautions, model_cautions
 from melee.history import repetitions
 from melee.labels import Label
 
@@ -35,14 +36,16 @@ if TYPE_CHECKING:
     from melee.agent import Agent
     from melee.history import History
 
-Policy: TypeAlias = "Agent | str | Callable[[Context], Any]"
+Policy: TypeAlias = "Agent | str | Callable[..., Any]"
 
-ESTIMATORS = ("dr", "switch", "dros", "snips", "ips", "dm")
+ESTIMATORS = ("dr", "switch", "dros", "snips", "ips", "mips", "dm")
 """All there are."""
 USUAL = ("dr", "snips", "ips", "dm")
 """Those that are computed unless others are asked for; the one to look at first, first."""
 BY_MODEL = {"dr", "switch", "dros", "dm"}
 """Those that need a model of rewards."""
+BY_ACTION = {"dr", "switch", "dros", "snips", "ips"}
+"""Those that weigh a round by the probability of its action."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,15 +57,15 @@ class Evaluation:
     policy
         Its SPEC or name.
     estimates
-        By name (`dr`, `snips`, `ips`, `dm`; `switch` and `dros` if asked for), each with `value`,
-        `low` and `high`.
+        By name (`dr`, `snips`, `ips`, `dm`; `switch`, `dros` and `mips` if asked for), each with
+        `value`, `low` and `high`.
     logged
         The mean reward of the log itself.
     reward_range
         The least and the greatest reward that intervals allow for, declared or observed.
     effective_sample_size
         How many rounds of the policy itself would tell as much as this log does; 0 where its
-        probabilities cannot be used.
+        probabilities cannot be used. Of `mips`, where no estimate weighs actions.
     warnings
         Sentences that should be read before the numbers are used.
     difference
@@ -104,6 +107,7 @@ def evaluate(
     seed: int = 0,
     estimators: Sequence[str] = USUAL,
     reward_range: RewardRange = None,
+    embedding: Embedding = None,
 ) -> Evaluation:
     """Estimate the mean reward that a policy would have earned in the logged rounds.
 
@@ -111,6 +115,13 @@ def evaluate(
     rewards makes it precise. `ips` and `snips` do without a model. `dm` is the model alone; if it
     disagrees with the others, it is wrong. Where few rounds carry most of the weight, `switch` and
     `dros` lean on the model for these: less noise, for some bias; their interval is that of `dr`.
+
+    Where actions are candidates with features, the model goes by these. `mips` (Saito and Joachims,
+    2022) weighs a round by the probability of what its action looks like, instead of that of the
+    action itself: far less noise where there are many. It assumes that in a given context
+    candidates with equal features (`embedding`) earn equally; its interval holds if so, and a
+    warning tells where the log itself says otherwise. It also answers for policies that want
+    candidates the log could not choose, as long as there were others like them.
 
     Refuses, with the reasons, where the log cannot answer: too few rounds, rewards or
     probabilities that cannot be, no exploration, actions that the policy wants and the log never
@@ -123,7 +134,9 @@ def evaluate(
     policy
         - An `Agent`: as it is, without learning. It has to come from other rounds than these: of
           an agent that learned from this very log, the estimate is too good.
-        - A function from a context to an action, or to a dict of actions' probabilities.
+        - A function from a context to an action, or to a dict of actions' probabilities. Where
+          actions have features, a function of two arguments is also given the candidates of the
+          round, a dict of labels and features.
         - An explorer's SPEC, such as "linucb:alpha=0.2": a fresh agent is trained on this log. In
           each round its probabilities are noted, then it learns what was logged. The estimate is
           of the policies it went through, on average. That is not what it would earn live: it
@@ -140,6 +153,10 @@ def evaluate(
         The least and the greatest reward there can be, which intervals have to know. By default
         (0, 1) if all rewards are within, else the range that is observed, with a warning. Values
         and intervals are in the unit of the rewards.
+    embedding
+        What `mips` knows candidates by: names of their features, by default all, or a function
+        from features to something to compare. Numbers of more than ten values are cut into ten
+        bins.
 
     Examples
     --------
@@ -156,7 +173,7 @@ def evaluate(
     >>> 0.7 < found.estimates["dr"].low < 0.8 < found.estimates["dr"].high < 0.9
     True
     """
-    log, seed = _asked(history, reward_range, confidence, estimators, seed)
+    log, seed = _asked(history, reward_range, embedding, confidence, estimators, seed)
     name = _name(policy)
     answer = _ask(log, policy, name, seed, estimators)
     return _evaluation(log, name, answer, (LOGGED, _logged(log)), confidence, estimators)
@@ -171,6 +188,7 @@ def compare(
     seed: int = 0,
     estimators: Sequence[str] = USUAL,
     reward_range: RewardRange = None,
+    embedding: Embedding = None,
 ) -> dict[str, Evaluation | MeleeError]:
     """Evaluate several policies on one log; a refused one has its error in place of numbers.
 
@@ -184,6 +202,8 @@ def compare(
         By name, or the SPECs of explorers.
     baseline
         Which of them the others are compared with; by default the policy that wrote the log.
+    confidence, seed, estimators, reward_range, embedding
+        As of `evaluate`.
 
     Examples
     --------
@@ -202,7 +222,7 @@ def compare(
     >>> found["always b"].difference.low > 0.5
     True
     """
-    log, seed = _asked(history, reward_range, confidence, estimators, seed)
+    log, seed = _asked(history, reward_range, embedding, confidence, estimators, seed)
     named = dict(policies if isinstance(policies, Mapping) else {one: one for one in policies})
     _check_baseline(baseline, named)
     answers: dict[str, _Answer] = {}
@@ -220,30 +240,55 @@ def compare(
     return found
 
 
-class _Answer(NamedTuple):
-    """What a policy would have done in the rounds of a log, and what to be careful about.
+class _Weighed(NamedTuple):
+    """What a policy would have done, and what the log did, by what choices are told apart by.
 
-    Its probabilities of the log's actions, (n, K), and of others, (n,), and its weights, by which
-    a round counts as often as it stands for; all 0 where the log's probabilities cannot be used.
+    Probabilities of the policy and of the log, (n, K), and the policy's weights, by which a round
+    counts as often as it stands for; all 0 where the log's probabilities cannot be used.
     """
 
     chosen: Floats
-    outside: Floats
+    chances: Floats
     weights: Floats
+
+
+class _Answer(NamedTuple):
+    """What a policy would have done in the rounds of a log, and what to be careful about.
+
+    By actions, by their features if `mips` is asked for, and its probabilities of actions that the
+    log does not know, (n,).
+    """
+
+    by_actions: _Weighed
+    by_features: _Weighed | None
+    outside: Floats
     said: list[str]
+
+    def best(self, estimators: Sequence[str]) -> _Weighed:
+        """By what differences are told: by actions, unless `mips` alone weighs rounds."""
+        if self.by_features is None or not BY_ACTION.isdisjoint(estimators):
+            return self.by_actions
+        return self.by_features
 
 
 def _asked(
     history: "History",
     reward_range: RewardRange,
+    embedding: Embedding,
     confidence: float,
     estimators: Sequence[str],
     seed: int,
 ) -> tuple[Log, int]:
     """The log and the seed, after a check of all that is asked."""
-    log = Log(history, reward_range)
+    log = Log(history, reward_range, embedding)
     _check_estimators(estimators)
     check_confidence(confidence)
+    if "mips" in estimators:
+        _ = log.alike  # refused where it cannot be
+    elif embedding is not None:
+        raise InputError(
+            "an embedding is given, and no estimate goes by it; add mips to the estimators"
+        )
     return log, whole_number("seed", seed, 0)
 
 
@@ -255,13 +300,38 @@ def _ask(log: Log, policy: Policy, name: str, seed: int, estimators: Sequence[st
         raise InputError(f"this log cannot evaluate {name}: {reason}")
     chosen, outside = choices(log, policy, seed)
     if reason:
-        return _Answer(chosen, outside, np.zeros(log.n_rounds), [])
-    weights = log.sizes * chosen[np.arange(log.n_rounds), log.actions] / log.probabilities
-    reasons = lacking(log, chosen, outside, weights) if weighted else []
+        return _Answer(_Weighed(chosen, log.chances, np.zeros(log.n_rounds)), None, outside, [])
+    by_actions, by_features = _weighed(log, chosen, log.chances), None
+    if not BY_ACTION.isdisjoint(estimators):
+        _refuse(name, lacking(log, chosen, outside, by_actions.weights))
+    if "mips" in estimators:
+        by_features = _weighed_alike(log, chosen)
+        own = (by_features.chosen, outside, by_features.weights, by_features.chances)
+        _refuse(name, lacking(log, *own))
+    answer = _Answer(by_actions, by_features, outside, [])
+    if weighted:
+        weights = answer.best(estimators).weights
+        answer.said.extend(cautions(weights, log.sizes * outside))
+    return answer
+
+
+def _refuse(name: str, reasons: list[str]) -> None:
     if reasons:
         raise InputError(f"this log cannot evaluate {name}: {'; also, '.join(reasons)}")
-    said = cautions(weights, log.sizes * outside) if weighted else []
-    return _Answer(chosen, outside, weights, said)
+
+
+def _weighed(log: Log, chosen: Floats, chances: Floats) -> _Weighed:
+    """A policy's weights by actions; those that had no chance were not chosen."""
+    weights = log.sizes * chosen[np.arange(log.n_rounds), log.actions] / log.probabilities
+    return _Weighed(chosen, chances, weights)
+
+
+def _weighed_alike(log: Log, chosen: Floats) -> _Weighed:
+    """The same by features: candidates that are alike count as one, at the first one's place."""
+    rows = np.arange(log.n_rounds)
+    first = log.alike[rows, log.actions]
+    chosen, chances = gathered(chosen, log.alike), gathered(log.chances, log.alike)
+    return _Weighed(chosen, chances, log.sizes * chosen[rows, first] / chances[rows, first])
 
 
 def _evaluation(
@@ -275,14 +345,17 @@ def _evaluation(
     """The estimates of a policy by its choices, and its difference to a baseline."""
     units, settings = _estimates(log, answer, confidence, estimators)
     found = {one: log.unit.back(estimate) for one, estimate in units.items()}
-    said = answer.said + model_cautions(log, answer.chosen, answer.outside, found)
+    said = answer.said + model_cautions(log, answer.by_actions.chosen, answer.outside, found)
+    if answer.by_features is not None:
+        weights = answer.by_features.weights, answer.by_actions.weights
+        said += mips_cautions(log, *weights, confidence)
     if log.unit.observed:
         said.append(log.unit.caution())
     compared = None
     baseline, terms = to
     if name != baseline and set(estimators) != {"dm"}:
         own = _terms(log, answer, estimators)
-        bound = widest(own, terms, log.chances, log.probabilities)
+        bound = widest(own, terms, answer.best(estimators).chances, log.probabilities)
         in_units = difference(own, terms, baseline, log.units, bound, confidence, log.sizes)
         compared = log.unit.back_difference(in_units)
         if unequal(log.sizes):
@@ -295,7 +368,7 @@ def _evaluation(
         estimates=found,
         logged=log.unit.back(logged),
         reward_range=(log.unit.low, log.unit.high),
-        effective_sample_size=estimates.effective_sample_size(answer.weights),
+        effective_sample_size=estimates.effective_sample_size(answer.best(estimators).weights),
         warnings=tuple(said),
         difference=compared,
         settings=settings,
@@ -306,7 +379,7 @@ def _estimates(
     log: Log, answer: _Answer, confidence: float, estimators: Sequence[str]
 ) -> tuple[dict[str, Estimate], dict[str, float]]:
     """Each estimate asked for, of rewards between 0 and 1, and the settings chosen on the way."""
-    weights, rewards, sizes = answer.weights, log.units, log.sizes
+    weights, rewards, sizes = answer.by_actions.weights, log.units, log.sizes
     found: dict[str, Estimate] = {}
     settings: dict[str, float] = {}
     if not BY_MODEL.isdisjoint(estimators):
@@ -318,8 +391,11 @@ def _estimates(
             found[one] = estimates.ips(weights, rewards, confidence, sizes)
         elif one == "snips":
             found[one] = estimates.snips(weights, rewards, confidence, sizes)
+        elif one == "mips" and answer.by_features is not None:
+            by_features = answer.by_features.weights
+            found[one] = estimates.ips(by_features, rewards, confidence, sizes)._replace(name=one)
         elif one == "dm":
-            implied = log.model.implied_weights(answer.chosen, answer.outside)
+            implied = log.model.implied_weights(answer.by_actions.chosen, answer.outside)
             found[one] = estimates.direct(predicted, implied, rewards, of_chosen, confidence, sizes)
         elif one == "switch":
             settings[one] = estimates.choose_tau(weights, errors, predicted, sizes)
@@ -336,19 +412,21 @@ def _predicted(log: Log, answer: _Answer) -> tuple[Floats, Floats]:
     """What the model expects of the policy, in `ratio_terms`, and of logged actions, by round."""
     q = log.model.predicted
     # What the model knows nothing of, it takes to earn what all rounds earn on average.
-    predicted = (answer.chosen * q).sum(axis=1) + answer.outside * log.mean(log.units)
+    expected = (answer.by_actions.chosen * q).sum(axis=1)
+    predicted = expected + answer.outside * log.mean(log.units)
     terms = estimates.ratio_terms(log.sizes * predicted, log.sizes)
     return terms, q[np.arange(log.n_rounds), log.actions]
 
 
 def _terms(log: Log, answer: _Answer, estimators: Sequence[str]) -> Terms:
-    """What each round says of a policy: by `dr` if there is a model, else by `ips`."""
-    values = estimates.ratio_terms(answer.weights * log.units, log.sizes)
-    if not BY_MODEL.isdisjoint(estimators):
+    """What each round says of a policy: by `dr` if there is a model, else by `ips` or `mips`."""
+    chosen, _, weights = answer.best(estimators)
+    values = estimates.ratio_terms(weights * log.units, log.sizes)
+    if weights is answer.by_actions.weights and not BY_MODEL.isdisjoint(estimators):
         predicted, of_chosen = _predicted(log, answer)
-        errors = answer.weights * (log.units - of_chosen)
+        errors = weights * (log.units - of_chosen)
         values = predicted + estimates.ratio_terms(errors, log.sizes)
-    return Terms(values, answer.weights, answer.chosen)
+    return Terms(values, weights, chosen)
 
 
 def _logged(log: Log) -> Terms:
@@ -367,34 +445,60 @@ def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
     learner: Agent | None = None
     if isinstance(policy, str):
         policy = learner = fresh_agent(log, policy, seed)
-    chosen, outside = np.zeros((log.n_rounds, len(log.labels))), np.zeros(log.n_rounds)
+    chosen, outside = np.zeros(log.chances.shape), np.zeros(log.n_rounds)
     times = repetitions(log.stands_for)
-    for i, (context, pmf) in enumerate(zip(log.contexts, log.pmfs, strict=True)):
+    shelf = log.shelf if callable(policy) and takes_candidates(policy) else None
+    for i, context in enumerate(log.contexts):
         given: Mapping[Label, float]
         if callable(policy):
             own = dict(context) if isinstance(context, dict) else context.copy()
-            given = _distribution(policy(own), i)
+            given = _distribution(
+                policy(own) if shelf is None else policy(own, shelf.offered(i)), i
+            )
         else:
-            # All are open unless the log says otherwise; saying so costs an agent time.
-            all_open = pmf is None or (learner is not None and len(pmf) == len(log.labels))
-            given = policy.pmf(context, actions=None if all_open else open_actions(policy, pmf, i))
-        for label, chance in given.items():
-            position = log.index.get(label)
-            if position is None:
-                outside[i] += chance
-            else:
-                chosen[i, position] = chance
+            given = policy.pmf(context, actions=open_actions(log, policy, i))
+        place(given, log.places[i], chosen[i], outside, i)
         if learner is not None:
-            action = log.labels[log.actions[i]]
             for _ in range(times[i]):
-                learner.learn(context, action, log.rewards[i], log.probabilities[i])
+                teach(log, learner, i, float(log.probabilities[i]))
     return chosen, outside
 
 
-def open_actions(agent: "Agent", pmf: Mapping[Label, float] | None, i: int) -> list[Label]:
-    """Those of a round's actions that an agent has."""
+def place(
+    given: Mapping[Label, float],
+    places: Mapping[Label, int],
+    row: Floats,
+    outside: Floats,
+    i: int,
+) -> None:
+    """Put a policy's probabilities into the columns of a round, and those of others outside."""
+    for label, chance in given.items():
+        position = places.get(label)
+        if position is None:
+            outside[i] += chance
+        else:
+            row[position] = chance
+
+
+def teach(log: Log, agent: "Agent", i: int, probability: float) -> None:
+    """Have an agent learn a logged round, in which the action had that probability."""
+    lesson = log.contexts[i], log.played[i], float(log.rewards[i]), probability
+    if _has_own_actions(agent):
+        agent.learn(*lesson)
+    else:
+        agent.learn(*lesson, features=None if log.shelf is None else log.shelf.chosen(i))
+
+
+def open_actions(log: Log, agent: "Agent", i: int) -> Any:
+    """What an agent is offered in a round; None for all that it has."""
+    pmf = log.pmfs[i]
+    if not _has_own_actions(agent):
+        return list(log.places[i]) if log.shelf is None else log.shelf.offered(i)
+    # All are open unless the log says otherwise; saying so costs an agent time.
+    if pmf is None or len(pmf) == len(log.labels) == len(agent.actions_):
+        return None
     known = set(agent.actions_)
-    some = [label for label in pmf or () if label in known]
+    some = [label for label in pmf if label in known]
     if not some:
         raise InputError(
             f"the agent has none of the actions that could be chosen in round {i}; expected at "
@@ -403,11 +507,26 @@ def open_actions(agent: "Agent", pmf: Mapping[Label, float] | None, i: int) -> l
     return some
 
 
+def _has_own_actions(agent: "Agent") -> bool:
+    return getattr(agent, "actions", ()) is not None
+
+
 def fresh_agent(log: Log, spec: str, seed: int) -> "Agent":
     """An agent with the actions of a log that has not learned anything."""
     from melee.agent import Agent  # compiles kernels: not for those who ask the doctor only
 
-    return Agent(log.labels, explorer=spec, seed=seed, reward_range=log.reward_range)
+    actions = log.labels if log.shelf is None else None
+    return Agent(actions, explorer=spec, seed=seed, reward_range=log.reward_range)
+
+
+def takes_candidates(policy: Callable[..., Any]) -> bool:
+    """Whether a function needs two arguments: a context, and candidates."""
+    try:
+        parameters = inspect.signature(policy).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(one.kind in by_place and one.default is one.empty for one in parameters) == 2
 
 
 def _distribution(given: Any, i: int) -> Mapping[Label, float]:

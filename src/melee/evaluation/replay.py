@@ -25,7 +25,7 @@ import numpy as np
 from melee.arrays import Floats, Ints
 from melee.errors import InputError, MeleeWarning
 from melee.evaluation.log import Log
-from melee.evaluation.off_policy import fresh_agent, open_actions
+from melee.evaluation.off_policy import fresh_agent, open_actions, place, teach
 from melee.rng import generator
 
 if TYPE_CHECKING:
@@ -69,24 +69,15 @@ def replay(log: Log, agent: "Agent", rows: Ints, seed: int, name: str) -> Replay
     """
     share = accepted_share(log)
     draws = generator(seed, "replay", name).random(len(rows))
-    chosen, outside = np.zeros((len(rows), len(log.labels))), np.zeros(len(rows))
+    chosen, outside = np.zeros((len(rows), log.chances.shape[1])), np.zeros(len(rows))
     accepted = np.zeros(len(rows))
-    all_known = set(agent.actions_) == set(log.labels)
     for j, i in enumerate(rows.tolist()):
-        context, pmf, action = log.contexts[i], log.pmfs[i], int(log.actions[i])
-        # All are open unless the log says otherwise; saying so costs an agent time.
-        all_open = pmf is None or (all_known and len(pmf) == len(log.labels))
-        given = agent.pmf(context, actions=None if all_open else open_actions(agent, pmf, i))
-        for label, chance in given.items():
-            position = log.index.get(label)
-            if position is None:
-                outside[j] += chance
-            else:
-                chosen[j, position] = chance
-        own = float(chosen[j, action])
+        given = agent.pmf(log.contexts[i], actions=open_actions(log, agent, i))
+        place(given, log.places[i], chosen[j], outside, j)
+        own = float(chosen[j, log.actions[i]])
         if draws[j] * log.probabilities[i] < share * own:
             accepted[j] = 1.0
-            agent.learn(context, log.labels[action], float(log.rewards[i]), own)
+            teach(log, agent, i, own)
     return Replay(rows, chosen, outside, accepted)
 
 

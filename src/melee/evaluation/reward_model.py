@@ -21,7 +21,7 @@ that has seen little is the penalty, which knows no direction.
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,8 @@ from melee.errors import InputError, MeleeWarning
 from melee.features import FeatureMap
 from melee.standardizing import LIMIT, measure
 
-Bools = npt.NDArray[np.bool_]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Solve: TypeAlias = Callable[[Floats], Floats]
 
 N_FOLDS = 5
 PENALTY = 2.0
@@ -101,9 +102,9 @@ def model_rewards(
     return RewardModel(X, actions, fold, q, sizes)
 
 
-def encoded(contexts: Sequence[Context]) -> Floats:
+def encoded(contexts: Sequence[Context], rare: int = 3) -> Floats:
     """All contexts as rows of features, by one map that has seen them all."""
-    features = FeatureMap()
+    features = FeatureMap(rare=rare)
     with warnings.catch_warnings():
         # Many levels are hashed, which is all right here; `melee doctor` tells of them.
         warnings.simplefilter("ignore", MeleeWarning)
@@ -144,7 +145,7 @@ def cross_fitted(
     X1 = np.column_stack([X, np.ones(len(X))])
     sizes = np.ones(len(X)) if sizes is None else sizes
     q = np.empty((len(X), n_actions))
-    for test, action, rows, solve in _regressions(X1, actions, n_actions, fold, sizes):
+    for test, action, rows, solve in regressions(X1, actions, n_actions, fold, sizes):
         mean = 0.5 if test.all() else np.average(rewards[~test], weights=sizes[~test])
         counted = sizes[rows] * (rewards[rows] - mean)
         q[test, action] = mean + X1[test] @ solve(X1[rows].T @ counted)
@@ -177,7 +178,7 @@ def implied_weights(
     X1 = np.column_stack([X, np.ones(n)])
     sizes = np.ones(n) if sizes is None else sizes
     implied: Floats = sizes * (sizes * outside).mean()
-    for test, action, rows, solve in _regressions(X1, actions, n_actions, fold, sizes):
+    for test, action, rows, solve in regressions(X1, actions, n_actions, fold, sizes):
         wanted = sizes[test] * chosen[test, action]
         of_row = sizes[rows] * (X1[rows] @ solve(X1[test].T @ wanted))
         implied[rows] += of_row
@@ -188,9 +189,9 @@ def implied_weights(
     return implied
 
 
-def _regressions(
+def regressions(
     X1: Floats, actions: Ints, n_actions: int, fold: Ints, sizes: Floats
-) -> Iterator[tuple[Bools, int, Bools, Callable[[Floats], Floats]]]:
+) -> Iterator[tuple[Bools, int, Bools, Solve]]:
     """Of each fold and action: rows to predict, the action, rows to learn from, how to solve.
 
     The penalty is that of `PENALTY` rounds for the intercept, the last column of `X1`, and d times

@@ -20,11 +20,32 @@ _CERTAINTY = 0.9999
 """Of the interval around the mean weight that has to reach 1."""
 
 
-def lacking(log: Log, chosen: Floats, outside: Floats, weights: Floats) -> list[str]:
-    """Why the log cannot answer for a policy: a sentence per reason, none if it can."""
+def lacking(
+    log: Log,
+    chosen: Floats,
+    outside: Floats,
+    weights: Floats,
+    chances: Floats | None = None,
+) -> list[str]:
+    """Why the log cannot answer for a policy: a sentence per reason, none if it can.
+
+    Parameters
+    ----------
+    chosen, outside, weights
+        Of the policy, see `melee.evaluation.off_policy`.
+    chances
+        The logged probabilities that the weights divide by; by default those of all actions.
+    """
+    chances = log.chances if chances is None else chances
     reasons = []
-    never = chosen[:, log.n_played :].sum(axis=1) + outside
-    if log.mean(never) > UNSUPPORTED:
+    never = np.where(log.untried, chosen, 0.0).sum(axis=1) + outside
+    if log.mean(never) > UNSUPPORTED and log.shelf is not None:
+        reasons.append(
+            f"{log.mean(never):.1%} of the policy's choices were not among the candidates of their "
+            f"round; expected at most {UNSUPPORTED:.0%}: let the policy choose from what it is "
+            "given, policy(context, candidates)"
+        )
+    elif log.mean(never) > UNSUPPORTED:
         labels = [repr(label) for label in log.labels[log.n_played :]]
         named = f" ({', '.join(labels[:3])}{', ...' if len(labels) > 3 else ''})" if labels else ""
         reasons.append(
@@ -32,7 +53,7 @@ def lacking(log: Log, chosen: Floats, outside: Floats, weights: Floats) -> list[
             f"played{named}; expected at most {UNSUPPORTED:.0%}: log rounds with these actions, or "
             "leave them out of the policy"
         )
-    impossible = np.where(log.chances[:, : log.n_played] <= 0.0, chosen[:, : log.n_played], 0.0)
+    impossible = np.where((chances <= 0.0) & ~log.untried, chosen, 0.0)
     share_impossible = log.mean(impossible.sum(axis=1))
     if share_impossible > UNSUPPORTED:
         reasons.append(
@@ -42,7 +63,7 @@ def lacking(log: Log, chosen: Floats, outside: Floats, weights: Floats) -> list[
         )
     if reasons:
         return reasons
-    expected = _expected_effective(log, chosen)
+    expected = _expected_effective(log, chosen, chances)
     effective = min(estimates.effective_sample_size(weights), expected)
     if effective < MIN_EFFECTIVE:
         reasons.append(
@@ -68,15 +89,36 @@ def lacking(log: Log, chosen: Floats, outside: Floats, weights: Floats) -> list[
     return reasons
 
 
-def _expected_effective(log: Log, chosen: Floats) -> float:
+def _expected_effective(log: Log, chosen: Floats, chances: Floats) -> float:
     """The effective sample size to be expected, if the probabilities of all actions are known.
 
     It does not depend on luck: without a single round of great weight the others look fine.
     """
-    if np.isnan(log.chances).any():
+    if np.isnan(chances).any():
         return np.inf
-    squares = np.divide(chosen**2, log.chances, out=np.zeros_like(chosen), where=log.chances > 0.0)
+    squares = np.divide(chosen**2, chances, out=np.zeros_like(chosen), where=chances > 0.0)
     return log.n_rounds / max(float((log.sizes**2 * squares.sum(axis=1)).mean()), 1e-300)
+
+
+def mips_cautions(
+    log: Log, by_features: Floats, by_actions: Floats, confidence: float
+) -> list[str]:
+    """What to be careful about in `mips`, by its weights and those of actions, in sentences."""
+    if np.allclose(by_features, by_actions, rtol=1e-6, atol=0.0):
+        return [
+            "mips is ips here: the features tell all candidates of a round apart; name those that "
+            'rewards go by, as embedding=["topic"] does'
+        ]
+    apart = (by_features - by_actions) * log.units
+    terms = estimates.ratio_terms(apart, log.sizes)
+    extra = estimates.typical_weight(np.abs(by_features - by_actions))
+    low, high = estimates.mean_interval(terms, -extra, extra, confidence)
+    if low <= 0.0 <= high:
+        return []
+    return [
+        "mips is not what ips says, by more than luck: candidates that are alike in these features "
+        "do not earn alike, so trust dr, or name more features"
+    ]
 
 
 def cautions(weights: Floats, outside: Floats) -> list[str]:
@@ -112,7 +154,7 @@ def model_cautions(
             "dm is what a model of rewards believes; its interval holds if rewards are linear in "
             "the features, and does not tell how wrong the model is otherwise"
         )
-        never = log.mean(chosen[:, log.n_played :].sum(axis=1) + outside)
+        never = log.mean(np.where(log.untried, chosen, 0.0).sum(axis=1) + outside)
         if never > UNSUPPORTED:
             said.append(
                 f"{never:.1%} of the policy's choices are actions that the log never played; the "

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from melee.errors import DataError
-from melee.journal.events import CREATED, DECISION, KINDS, Head, is_next, read_decision
+from melee.journal.events import CREATED, DECISION, KINDS, Head, chosen_from, is_next, read_decision
 from melee.journal.journal import Journal, broken
 
 
@@ -34,7 +34,8 @@ def verify(journal: Journal) -> Iterator[Fault]:
         elif event.kind == DECISION:
             try:
                 decided = read_decision(event)
-                read_decision(event, len(store.offer(decided.offer).labels))
+                offer = chosen_from(event, store.offer(decided.offer))
+                read_decision(event, len(offer.labels))
             except (DataError, TypeError, ValueError, KeyError) as error:
                 yield Fault(event.seq, str(error))
         if event.agent not in agents:

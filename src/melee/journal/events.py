@@ -12,15 +12,19 @@ A row has a kind, the id of the decision that it is about, a time and a body, a 
 - `time-out`: the ids of decisions that were given up, late or for want of room.
 
 What was offered is named by the hash of its content, and kept in a table of its own: it hardly
-changes from one decision to the next. `{"actions": [label, ...]}` is one; further fields may
-describe them.
+changes from one decision to the next. `{"actions": [label, ...]}` is one; where actions are
+candidates, `"features": [{...}, ...]` has those of each. Of candidates that are mostly those of an
+earlier decision an event says what differs: `without` has the numbers of those that are gone, and
+`with` the place, label and features of those that are new, or have other features. Candidates that
+have not come before are all new, beside an offer of none: they are gone when their event is, and in
+the table only if they come again.
 
 Readers leave fields that they do not know alone, so bodies may get more of them.
 """
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,11 +87,15 @@ class Event(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What could be chosen from: the labels, and the JSON that they are kept as, under its hash."""
+    """What could be chosen from: the labels, and the JSON that they are kept as, under its hash.
+
+    Candidates have their features, each in its place.
+    """
 
     name: str
     labels: tuple[Label, ...]
     body: str
+    features: tuple[Context, ...] | None = None
 
 
 def link(before: Head, agent: str, draft: Draft) -> Event:
@@ -120,6 +128,26 @@ def offer_of(labels: tuple[Label, ...]) -> Offer:
     return Offer(name_of(body), labels, body)
 
 
+def offer_among(labels: tuple[Label, ...], features: tuple[Context, ...]) -> Offer:
+    """Candidates with their features, as what can be chosen from.
+
+    >>> offer_among(("a17", "a18"), ({"topic": "sport"}, {})).body
+    '{"actions":["a17","a18"],"features":[{"topic":"sport"},{}]}'
+    """
+    body = _JSON.encode(
+        {
+            "actions": [label_to_json(label) for label in labels],
+            "features": [_plain(one) for one in features],
+        }
+    )
+    return Offer(name_of(body), labels, body, features)
+
+
+def nothing() -> Offer:
+    """No candidates: what those that come once are told by."""
+    return offer_among((), ())
+
+
 def name_of(body: str) -> str:
     """What an offer is called."""
     return hashlib.blake2b(body.encode(), digest_size=_SIZE).hexdigest()
@@ -129,8 +157,86 @@ def read_offer(name: str, body: str) -> Offer:
     """The offer that was written under this name."""
     if name_of(body) != name:
         raise DataError(f"what was offered as {shown(name)} has been changed; restore a copy")
-    labels = json.loads(body)["actions"]
-    return Offer(name, tuple(check_label(label_from_json(one)) for one in labels), body)
+    content = json.loads(body)
+    labels = tuple(check_label(label_from_json(one)) for one in content["actions"])
+    features = None
+    if "features" in content:
+        features = tuple(context_from_json(one) for one in content["features"])
+        if len(features) != len(labels):
+            raise DataError(f"what was offered as {shown(name)} lacks features; restore a copy")
+    return Offer(name, labels, body, features)
+
+
+class Change(NamedTuple):
+    """What candidates differ by from those of an offer."""
+
+    without: tuple[int, ...]  # numbers in the offer
+    added: tuple[tuple[int, Label, Context], ...]  # the place of each, its label and features
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing differs."""
+        return not self.without and not self.added
+
+
+def changed_from(
+    before: Mapping[Label, Context], labels: tuple[Label, ...], features: tuple[Context, ...]
+) -> Change | None:
+    """What candidates differ by; None if by much, or if those that stay are in another order.
+
+    >>> before = {"a": {"x": 1.0}, "b": {"x": 2.0}, "c": {"x": 3.0}}
+    >>> changed_from(before, ("a", "d", "c"), ({"x": 1.0}, {"x": 4.0}, {"x": 3.0}))
+    Change(without=(1,), added=((1, 'd', {'x': 4.0}),))
+    >>> changed_from(before, ("c", "a"), ({"x": 3.0}, {"x": 1.0}))
+    """
+    added = []
+    stay = []
+    for place, (label, own) in enumerate(zip(labels, features, strict=True)):
+        known = before.get(label)
+        if known is not None and _is_same(known, own):
+            stay.append(label)
+        else:
+            added.append((place, label, own))
+    if 2 * len(added) > len(labels) or len(stay) * 2 < len(before):
+        return None
+    kept = set(stay)
+    if [label for label in before if label in kept] != stay:
+        return None
+    without = tuple(i for i, label in enumerate(before) if label not in kept)
+    return Change(without, tuple(added))
+
+
+def in_full(labels: tuple[Label, ...], features: tuple[Context, ...]) -> Change:
+    """Candidates as what differs from nothing at all."""
+    return Change((), tuple(zip(range(len(labels)), labels, features, strict=True)))
+
+
+def _is_same(known: Context, own: Context) -> bool:
+    if known is own:
+        return True
+    if isinstance(known, dict) and isinstance(own, dict):
+        # True and 1.0 are equal, and different values; but contexts hold no True.
+        return known == own and list(known) == list(own)
+    return not isinstance(known, dict) and not isinstance(own, dict) and np.array_equal(known, own)
+
+
+def chosen_from(event: Event, offer: Offer) -> Offer:
+    """What a decision could choose from: what its offer says, and what differs from it."""
+    body = event.content
+    if "without" not in body and "with" not in body:
+        return offer
+    try:
+        gone = set(body.get("without", ()))
+        features: Sequence[Context] = offer.features or ()
+        pairs = [
+            one for i, one in enumerate(zip(offer.labels, features, strict=True)) if i not in gone
+        ]
+        for place, label, given in body.get("with", ()):
+            pairs.insert(place, (check_label(label_from_json(label)), context_from_json(given)))
+        labels, own = zip(*pairs, strict=True)
+        return Offer(offer.name, labels, offer.body, own)
+    except (KeyError, TypeError, ValueError) as error:
+        raise unreadable(event, error) from None
 
 
 # -- bodies --------------------------------------------------------------------------------------
@@ -140,7 +246,7 @@ class Decided(NamedTuple):
     """A decision as its event has it; `action` is its number in what was offered.
 
     `some` says that the caller had named the actions, `noted` is what the explorer noted for the
-    reward.
+    reward, `change` is what candidates differ by from the offer.
     """
 
     context: Context
@@ -151,6 +257,7 @@ class Decided(NamedTuple):
     policy: str
     some: bool = False
     noted: tuple[float, ...] = ()
+    change: Change | None = None
 
 
 def decision(id: str, time: float, decided: Decided, offer: Offer) -> Draft:
@@ -168,6 +275,12 @@ def decision(id: str, time: float, decided: Decided, offer: Offer) -> Draft:
         body["some"] = True
     if decided.noted:
         body["noted"] = decided.noted
+    if decided.change is not None and decided.change.without:
+        body["without"] = decided.change.without
+    if decided.change is not None and decided.change.added:
+        body["with"] = [
+            [place, label_to_json(label), _plain(one)] for place, label, one in decided.change.added
+        ]
     return Draft(DECISION, id, time, _JSON.encode(body), offer)
 
 
@@ -196,15 +309,24 @@ def reward(id: str, time: float, value: float) -> Draft:
 
 
 def record(
-    id: str | None, time: float, context: Context, label: Label, value: float, p: float, times: int
+    id: str | None,
+    time: float,
+    context: Context,
+    label: Label,
+    value: float,
+    p: float,
+    times: int,
+    features: Context | None = None,
 ) -> Draft:
     """The event of a round that was decided elsewhere and is learned so many times."""
-    body = {
+    body: dict[str, Any] = {
         "context": context if isinstance(context, dict) else context.tolist(),
         "action": label_to_json(label),
         "reward": value,
         "probability": p,
     }
+    if features is not None:
+        body["features"] = _plain(features)
     if times != 1:
         body["times"] = times
     return Draft(RECORD, id, time, _JSON.encode(body))
@@ -221,6 +343,10 @@ def time_out(time: float, ids: Sequence[str], *, full: bool) -> Draft:
 def change(kind: str, time: float, body: dict[str, Any]) -> Draft:
     """The event of a new agent, of other settings or of other actions."""
     return Draft(kind, None, time, _JSON.encode(body))
+
+
+def _plain(features: Context) -> Any:
+    return features if isinstance(features, dict) else features.tolist()
 
 
 def context_from_json(given: Any) -> Context:

@@ -20,6 +20,8 @@ from melee.journal.snapshots import Snapshots
 FORMAT = 1
 CHUNK = 2000
 """Rows that are read, or dropped, at a time."""
+MOST_KNOWN, MOST_READ = 100_000, 1000
+"""Offers that are known to be there, and such whose content is in memory."""
 
 _CHANGES = "kind IN ('created', 'settings')"
 _COLUMNS = "seq, agent, kind, id, time, body, checksum"
@@ -102,6 +104,8 @@ class Store(ABC):
                 marks = ", ".join([self.mark] * 7)
                 self.execute_many(f"INSERT INTO events ({_COLUMNS}) VALUES ({marks})", rows)
                 self.execute(f"UPDATE journal SET head = {self.mark}, checksum = {self.mark}", head)
+            if len(self._known) > MOST_KNOWN:
+                self._known.clear()
             self._known.update(new)
             return head
 
@@ -256,6 +260,8 @@ class Store(ABC):
                 row = self.query(f"SELECT body FROM offers WHERE name = {self.mark}", [name])
             if not row:
                 raise DataError(f"{self.where}: what was offered as {name} is missing")
+            if len(self._offers) > MOST_READ:
+                self._offers.clear()
             self._offers[name] = read_offer(name, row[0][0])
         return self._offers[name]
 

@@ -6,11 +6,14 @@ What a context, a label or a reward may be is the library's to say, in its own s
 from collections.abc import Sequence
 from typing import Any
 
+from melee.agent.arguments import read_labels
 from melee.errors import InputError, shown
 from melee.history.jsonl import parse
 from melee.labels import Label, label_from_json
 
 Body = dict[str, Any]
+TOTAL = 100_000
+"""Candidates in one request."""
 
 
 def read(raw: bytes, known: Sequence[str], required: Sequence[str] = ()) -> Body:
@@ -83,6 +86,43 @@ def labels(body: Body, name: str, most: int) -> list[Label] | None:
     if body.get(name) is None:
         return None
     return [label_from_json(one) for one in entries(body, name, most)]
+
+
+def offer(given: Any, most: int) -> Any:
+    """What can be chosen from: labels, or candidates as a dict of labels and features.
+
+    Candidates are an object of labels and features; or a list of objects with an `action`, for
+    labels that are no texts, and its `features`.
+
+    >>> offer([{"action": 12, "features": {"price": 12}}, {"action": "a"}], 10)
+    {12: {'price': 12}, 'a': None}
+    """
+    if isinstance(given, dict):
+        if len(given) > most:
+            raise InputError(f"there are {len(given):,} candidates; expected at most {most:,}")
+        return given
+    listed = entries({"actions": given}, "actions", most)
+    if not any(isinstance(one, dict) and "action" in one for one in listed):
+        return [label_from_json(one) for one in listed]
+    pairs = [check_names(one, ("action", "features"), ("action",)) for one in listed]
+    labels = read_labels([label_from_json(one["action"]) for one in pairs], 1)
+    return {label: one.get("features") for label, one in zip(labels, pairs, strict=True)}
+
+
+def offers(given: Any, most: int) -> list[Any] | None:
+    """The candidates of each of many contexts, or None where these are the same for all."""
+    if not isinstance(given, list) or not all(isinstance(one, dict | list) for one in given):
+        return None
+    if not given or any(isinstance(one, dict) and "action" in one for one in given):
+        return None
+    entries({"actions": given}, "actions", most)
+    found = [offer(one, most) for one in given]
+    if sum(map(len, found)) > TOTAL:
+        raise InputError(
+            f"there are {sum(map(len, found)):,} candidates for {len(found):,} contexts; expected "
+            f"at most {TOTAL:,} in one request"
+        )
+    return found
 
 
 def _list(names: Sequence[str]) -> str:

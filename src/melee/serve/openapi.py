@@ -44,6 +44,12 @@ CONTEXT: Schema = {
     "value is missing), or a list of numbers.",
     "type": ["object", "array"],
 }
+OFFER: Schema = {
+    "description": "What can be chosen from. A list of labels. Where actions are candidates: an "
+    "object of labels and their features, or a list of objects with an action and its features; "
+    "with contexts also a list with the candidates of each.",
+    "type": ["array", "object"],
+}
 _AVERAGE: dict[str, Schema] = {
     "rewards": WHOLE,
     "average": _or_null("number"),
@@ -69,7 +75,7 @@ _ABOUT: dict[str, Schema] = {
     "version": WHOLE,
 }
 _PARAMETERS: dict[str, Schema] = {
-    "actions": _list(LABEL),
+    "actions": {"type": ["array", "null"], "items": LABEL},
     "explorer": TEXT,
     "seed": WHOLE,
     "floor": NUMBER,
@@ -86,17 +92,23 @@ SCHEMAS: dict[str, Schema] = {
         {
             "context": CONTEXT,
             "contexts": _list(CONTEXT),
-            "actions": _list(LABEL),
+            "actions": OFFER,
             "id": TEXT,
             "ids": _list(TEXT),
+            "top": WHOLE,
             "explain": YES,
         },
         [],
     ),
     "Decision": _object({**_DECISION, "explanation": _ref("Explanation")}, _DECIDED),
     "Decided": {
-        "oneOf": [_ref("Decision"), _object({"decisions": _list(_ref("Decision"))})],
+        "oneOf": [
+            _ref("Decision"),
+            _object({"decisions": _list(_ref("Decision"))}),
+            _ref("Ranking"),
+        ],
     },
+    "Ranking": _object({"id": TEXT, "places": _list(_ref("Decision"))}),
     "Past": _object(
         {
             **_DECISION,
@@ -104,6 +116,7 @@ SCHEMAS: dict[str, Schema] = {
             "context": CONTEXT,
             "waits": YES,
             "reward": _or_null("number"),
+            "features": _list(CONTEXT),
             "explanation": _ref("Explanation"),
         },
         [*_DECIDED, "time", "context", "waits", "reward"],
@@ -133,7 +146,7 @@ SCHEMAS: dict[str, Schema] = {
     "Actions": _object({"actions": _list(LABEL)}),
     "Changes": _object({"add": _list(LABEL), "remove": _list(LABEL)}, []),
     "Snapshot": _object({"event": WHOLE}),
-    "Parameters": _object(_PARAMETERS, ["actions"]),
+    "Parameters": _object(_PARAMETERS, []),
     "About": _object(_ABOUT),
     "Agents": _object({"agents": _list(_ref("About"))}),
     "Status": _object(

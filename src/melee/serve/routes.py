@@ -78,13 +78,21 @@ class Route:
 
 async def decide(call: Call) -> Answer:
     """One decision, or many."""
-    known = ("context", "contexts", "actions", "id", "ids", "explain")
+    known = ("context", "contexts", "actions", "id", "ids", "top", "explain")
     body = bodies.read(call.body, known)
-    actions = bodies.labels(body, "actions", MANY)
+    given = body.get("actions")
+    each = None
+    if "contexts" in body and call.served.agent.actions is None:
+        each = bodies.offers(given, MANY)
+    actions = None if given is None or each is not None else bodies.offer(given, MANY)
     if ("context" in body) == ("contexts" in body):
         raise InputError("expected either a context, for one decision, or contexts, for many")
     if "context" in body:
         _check_absent(body, "ids", "an id, for one context")
+        if body.get("top") is not None:
+            _check_absent(body, "explain", "none for a ranking; ask for those of its places")
+            own = (body["context"], actions, bodies.text(body, "id"), body["top"])
+            return Answer(await call.service.rank(call.served, *own))
         made = await call.service.decide(
             call.served,
             body["context"],
@@ -95,11 +103,12 @@ async def decide(call: Call) -> Answer:
         return Answer(made)
     _check_absent(body, "id", "ids, one for each context")
     _check_absent(body, "explain", "one context, where it is explained")
+    _check_absent(body, "top", "one context, where there is a ranking")
     contexts = bodies.entries(body, "contexts", MANY)
     ids = None if body.get("ids") is None else bodies.entries(body, "ids", MANY)
     if ids is not None and not all(isinstance(id, str) for id in ids):
         raise InputError("ids are expected to be texts")
-    many = await call.service.decide_many(call.served, contexts, actions, ids)
+    many = await call.service.decide_many(call.served, contexts, each or actions, ids)
     return Answer({"decisions": many})
 
 
@@ -145,8 +154,8 @@ async def list_agents(call: Call) -> Answer:
 
 async def create(call: Call) -> Answer:
     """A new agent."""
-    body = bodies.read(call.body, PARAMETERS, ("actions",))
-    parameters: dict[str, Any] = {**body, "actions": bodies.labels(body, "actions", MANY) or []}
+    body = bodies.read(call.body, PARAMETERS)
+    parameters: dict[str, Any] = {**body, "actions": bodies.labels(body, "actions", MANY)}
     explorer = body.get("explorer", "melee")
     if not isinstance(explorer, str):
         raise InputError(f"explorer is {shown(explorer)}; expected its SPEC as a text")
@@ -229,7 +238,7 @@ ROUTES: tuple[Route, ...] = (
             "POST",
             "/v1/decisions",
             "decide",
-            "Decide: one context, or many.",
+            "Decide: one context, or many, or a ranking.",
             decide,
             "Decided",
             "Decide",

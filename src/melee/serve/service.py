@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from melee.agent import Agent
+from melee.agent import Agent, offering
 from melee.agent.decision import Decision
 from melee.agent.explanation import Explanation
-from melee.agent.keeping import Keeper, decision_of, explain_past, reopen
+from melee.agent.keeping import Keeper, decision_of, explain_past, offered_in, reopen
 from melee.checks import check_reward, is_unicode
 from melee.contexts import Context, read_context
 from melee.errors import InputError, MeleeError, shown
@@ -250,7 +250,7 @@ class Service:
         self,
         served: Served,
         context: Any,
-        actions: Sequence[Label] | None = None,
+        actions: Any = None,
         id: str | None = None,
         *,
         explain: bool = False,
@@ -264,7 +264,8 @@ class Service:
             if id is None or not self._is_taken(served, id):
                 raise
             return await self._again(served, id, read_context(context), actions, explain=explain)
-        why = agent.explain(decision) if explain else None
+        offered = actions if agent.actions is None else None
+        why = agent.explain(decision, actions=offered) if explain else None
         self._note(served, [decision])
         await self._on_disk(served)
         answer = to_json(decision)
@@ -272,11 +273,43 @@ class Service:
             answer["explanation"] = explanation_to_json(why)
         return answer
 
+    async def rank(
+        self, served: Served, context: Any, actions: Any, id: str | None, top: Any
+    ) -> dict[str, Any]:
+        """Several actions, best first; the same ones again for the same request and id."""
+        try:
+            ranking = served.agent.act(context, actions=actions, id=id, top=top)
+        except InputError:
+            if id is None or not self._is_taken(served, f"{id}/1"):
+                raise
+            return await self._rank_again(served, id, read_context(context), actions, top)
+        self._note(served, ranking.places)
+        await self._on_disk(served)
+        return {"id": ranking.id, "places": [to_json(one) for one in ranking.places]}
+
+    async def _rank_again(
+        self, served: Served, id: str, context: Context, actions: Any, top: Any
+    ) -> dict[str, Any]:
+        """The ranking that was made under an id, if this is the same request."""
+        if actions is None and served.agent.actions is not None:
+            actions = served.agent.actions_  # what a ranking is made of, if nothing is said
+        first = await self._again(served, f"{id}/1", context, actions)
+        journal, places = served.keeper.journal, [first]
+        while (event := journal.find(f"{id}/{len(places) + 1}")) is not None:
+            places.append(to_json(decision_of(event, journal)[0]))
+        if len(places) != top:
+            raise Refusal(
+                409,
+                f"id {shown(id)} is taken by a ranking of {len(places)}, and now top is "
+                f"{shown(top)}; give each ranking an id of its own",
+            )
+        return {"id": id, "places": places}
+
     async def decide_many(
         self,
         served: Served,
         contexts: list[Any],
-        actions: Sequence[Label] | None = None,
+        actions: Any = None,
         ids: list[Any] | None = None,
     ) -> list[dict[str, Any]]:
         """Many decisions, all or none; those that were made before are answered again."""
@@ -289,14 +322,19 @@ class Service:
             await self._on_disk(served)
             return [to_json(one) for one in decisions]
         await self._on_disk(served)
+        each = None
+        if agent.actions is None and isinstance(actions, list) and len(actions) == len(ids):
+            each = dict(zip(ids, actions, strict=True))  # candidates of each
         answers = {}
         for id, context in zip(ids, contexts, strict=True):
             if id in taken:
-                answers[id] = await self._again(served, id, read_context(context), actions)
+                own = each[id] if each is not None else actions
+                answers[id] = await self._again(served, id, read_context(context), own)
         new = [i for i, id in enumerate(ids) if id not in taken]
         if new:
             fresh = [ids[i] for i in new]
-            made = await self.decide_many(served, [contexts[i] for i in new], actions, fresh)
+            own = [each[id] for id in fresh] if each is not None else actions
+            made = await self.decide_many(served, [contexts[i] for i in new], own, fresh)
             answers |= dict(zip(fresh, made, strict=True))
         return [answers[id] for id in ids]
 
@@ -324,7 +362,7 @@ class Service:
         served: Served,
         id: str,
         context: Context,
-        actions: Sequence[Label] | None,
+        actions: Any,
         *,
         explain: bool = False,
     ) -> dict[str, Any]:
@@ -334,10 +372,7 @@ class Service:
         if event is None:
             raise Refusal(409, f"id {shown(id)} is taken by a round that was learned from a record")
         decision, decided = decision_of(event, served.keeper.journal)
-        same = _is_same(context, decided.context) and decided.some == (actions is not None)
-        if same and actions is not None:
-            same = set(actions) == set(decision.actions)
-        if not same:
+        if not (_is_same(context, decided.context) and _is_offered(served, event, actions)):
             raise Refusal(
                 409,
                 f"id {shown(id)} is taken by a decision about another context or other actions; "
@@ -367,6 +402,11 @@ class Service:
             "waits": waits,
             "reward": None if reward is None else reward.content["reward"],
         }
+        features = offered_in(event, journal).features
+        if features is not None:
+            answer["features"] = [
+                one.tolist() if isinstance(one, np.ndarray) else one for one in features
+            ]
         if explain:
             answer["explanation"] = await self._replay(served, id)
         return answer
@@ -634,6 +674,18 @@ def _is_same(context: Context, other: Context) -> bool:
     if isinstance(context, dict) or isinstance(other, dict):
         return isinstance(context, dict) and isinstance(other, dict) and context == other
     return np.array_equal(context, other)
+
+
+def _is_offered(served: Served, event: Event, actions: Any) -> bool:
+    """Whether these are the actions, or candidates, that a past decision chose from."""
+    agent, offer = served.agent, offered_in(event, served.keeper.journal)
+    if agent.actions is None:
+        with agent._lock:
+            given = offering.read_offer(agent, agent._knowledge, actions)  # type: ignore[arg-type]
+        pairs = zip(given.features, offer.features or (), strict=False)
+        return given.labels == offer.labels and all(_is_same(*pair) for pair in pairs)
+    some = event.content.get("some", False)
+    return some == (actions is not None) and (not some or set(actions) == set(offer.labels))
 
 
 def _can_be_kept(id: Any) -> bool:

@@ -11,6 +11,8 @@ from melee.labels import Label, label_to_json
 
 KEPT = 24 * 60
 """Minutes that are kept."""
+MOST_LABELS = 1000
+"""Actions that are told apart in a minute; candidates may be any number."""
 WINDOWS = {"10 minutes": 10, "hour": 60, "day": KEPT}
 """How many minutes are in each."""
 ENOUGH = 50
@@ -104,7 +106,8 @@ class Watch:
     def decided(self, label: Label, *, explored: bool, now: float) -> None:
         """A decision was made; `explored` if for another than the likeliest action."""
         minute = self._minute(now)
-        minute.decided[label] = minute.decided.get(label, 0) + 1
+        if label in minute.decided or len(minute.decided) < MOST_LABELS:
+            minute.decided[label] = minute.decided.get(label, 0) + 1
         minute.n_decided += 1
         minute.n_explored += explored
         self.n_decided += 1
@@ -112,9 +115,8 @@ class Watch:
     def rewarded(self, label: Label, reward: float, *, now: float) -> None:
         """A reward came."""
         minute = self._minute(now)
-        if label not in minute.rewards:
-            minute.rewards[label] = Sums()
-        minute.rewards[label].add(reward)
+        if label in minute.rewards or len(minute.rewards) < MOST_LABELS:
+            minute.rewards.setdefault(label, Sums()).add(reward)
         minute.all.add(reward)
         minute.largest = max(minute.largest, abs(reward))
         self.rewards.add(reward)

@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from melee.checks import RewardRange, check_reward_range
-from melee.evaluation.doctor import clusters, contexts, power, probabilities, rewards, rows
+from melee.evaluation.doctor import (
+    candidates,
+    clusters,
+    contexts,
+    power,
+    probabilities,
+    rewards,
+    rows,
+)
 from melee.evaluation.doctor.examined import Check, Examined
 from melee.evaluation.doctor.findings import Fault, Finding
 
@@ -56,6 +64,8 @@ def examine(history: "History", *, reward_range: RewardRange = None) -> list[Fin
     could_show = power.finding(log)
     if could_show is not None:
         findings.append(could_show)
+    if log.with_features:
+        note("candidates", candidates.faults(log), "every candidate comes with its features")
     kinds = list(contexts.kinds(log.contexts))
     note("contexts", iter(kinds), "all contexts are of one kind")
     if not kinds:

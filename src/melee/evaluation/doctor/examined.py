@@ -25,6 +25,8 @@ class Examined:
         How many rounds there are.
     right_reward, right_probability, right_stands_for
         Where these are as they may be, (n,).
+    with_features
+        The rounds whose actions have features.
     wrong_pmfs, with_pmf, pmfs
         Rounds whose pmf cannot be right, with the reason; the others that have one, and these.
     """
@@ -43,6 +45,7 @@ class Examined:
         self.right_probability = (self.probabilities >= SMALLEST) & (self.probabilities <= 1.0)
         self.labels = history.actions
         self.contexts = [one.context for one in self.rounds]
+        self.with_features = [i for i, one in enumerate(self.rounds) if one.features is not None]
         self.wrong_pmfs: dict[int, str] = {}
         self.pmfs: list[tuple[Round, Mapping[object, float]]] = []
         self.with_pmf: list[int] = []

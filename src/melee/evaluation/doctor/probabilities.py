@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -113,18 +114,16 @@ def _calibration_by_pmf(log: Examined, advice: str) -> Iterator[Fault]:
     edges = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95, 1.0])
     part = np.maximum(np.searchsorted(edges, p), 1)
     names = [f"action {one!r:.40}" for one in log.labels]
-    groups = [(label == i, name) for i, name in enumerate(names)]
-    groups += [
-        (part == i, f"actions of probability {edges[i - 1]:g} to {edges[i]:g}")
-        for i in range(1, len(edges))
-    ]
+    names += [f"actions of probability {a:g} to {b:g}" for a, b in pairwise(edges.tolist())]
+    of_each = (times * chosen, times * p, of_choice, of_dropping)
+    by_label = [np.bincount(label, one, len(log.labels)) for one in of_each]
+    by_part = [np.bincount(part - 1, one, len(edges) - 1) for one in of_each]
+    sums = np.concatenate([by_label, by_part], axis=1).T.tolist()
     worst, n_tests = (1.0, ""), 0
-    for group, name in groups:
-        count = float(times[group] @ chosen[group])
-        expected, luck = float(times[group] @ p[group]), float(of_choice[group].sum())
+    for name, (count, expected, luck, of_drops) in zip(names, sums, strict=True):
         if luck > 0.0:
             n_tests += 1
-            variance = luck + float(of_dropping[group].sum())
+            variance = luck + of_drops
             told = (
                 f"{name}: chosen {count:,.0f} times, but logged probabilities say {expected:,.0f}"
             )
@@ -137,9 +136,12 @@ def _calibration_by_pmf(log: Examined, advice: str) -> Iterator[Fault]:
 
 
 def support(log: Examined) -> Iterator[Fault]:
-    """Actions that were hardly tried, or not at all."""
-    counts = Counter(one.action for one in log.rounds)
-    never = [repr(label) for label in log.labels if counts[label] == 0]
+    """Actions that were hardly tried, or not at all.
+
+    Candidates with features come and go, and are known by those that are like them.
+    """
+    counts = Counter(one.action for one in log.rounds if not log.with_features)
+    never = [repr(label) for label in log.labels if counts[label] == 0 and not log.with_features]
     rarely = [f"{label!r} ({n})" for label, n in counts.items() if n < min(RARELY, 0.1 * log.n)]
     if never:
         yield Fault(

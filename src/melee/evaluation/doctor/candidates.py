@@ -1,0 +1,60 @@
+"""Checks of actions that have features: whether a log says what could be chosen, and by what."""
+
+from collections.abc import Iterator, Mapping
+
+from melee.contexts import Context
+from melee.evaluation.doctor.examined import Examined
+from melee.evaluation.doctor.findings import Fault, listed
+from melee.labels import Label
+
+
+def faults(log: Examined) -> Iterator[Fault]:
+    """What is wrong with the features of candidates."""
+    lacking, first, kinds = 0, -1, set()
+    values: dict[object, set[object]] = {}
+    differ = False
+    for i, one in enumerate(log.rounds):
+        features: Mapping[Label, Context] = one.features or {}
+        eligible = features if one.pmf is None else one.pmf
+        if one.action not in features or not eligible.keys() <= features.keys():
+            lacking += 1
+            first = i if first < 0 else first
+        alike = set()
+        for each in features.values():
+            kinds.add(0 if isinstance(each, dict) else len(each))
+            named = each if isinstance(each, dict) else dict(enumerate(each.tolist()))
+            for name, value in named.items():
+                known = values.setdefault(name, set())
+                if len(known) < 2:
+                    known.add(value)
+            alike.add(repr(each) if isinstance(each, dict) else each.tobytes())
+        differ = differ or len(alike) > 1
+    if lacking:
+        yield Fault(
+            "warning",
+            f"{lacking:,} of {log.n:,} rounds lack the features of some that could be chosen, "
+            f"round {first} the first",
+            "log the features of all that were eligible, as Agent(log=...) does; without them no "
+            "agent can say what it would have done there",
+        )
+    if len(kinds) > 1:
+        names = ["dicts" if n == 0 else f"{n} numbers" for n in sorted(kinds)]
+        yield Fault(
+            "error",
+            f"features of candidates are of several kinds: {' and '.join(names)}",
+            "describe all candidates of a log alike; an agent refuses others",
+        )
+    elif not differ:
+        yield Fault(
+            "warning",
+            "in no round do candidates differ in their features",
+            "log what tells candidates apart, or name the actions when you make the agent",
+        )
+    else:
+        constant = [str(name) for name, known in values.items() if len(known) < 2]
+        if constant:
+            yield Fault(
+                "warning",
+                f"features that are the same wherever they are: {listed(constant)}",
+                "leave them out, or log what varies",
+            )

@@ -1,0 +1,206 @@
+"""Candidates over HTTP: actions that come with each question, and rankings."""
+
+import json
+from typing import Any
+
+import pytest
+
+from melee.auditing import audit
+from melee.client import Client
+from melee.journal import Journal
+from melee.serve import bodies, routes
+from melee.serve.openapi import SCHEMAS
+from tests.serve.servers import Local, running
+from tests.serve.test_openapi import complaints
+
+SHELF = {"a17": {"topic": "sport", "hours": 3}, "a18": {"topic": "film", "hours": 40}}
+READER = {"age": 31, "device": "phone"}
+
+
+@pytest.fixture
+def shop(tmp_path):
+    service = Local(tmp_path / "data", {"agent": {"explorer": "linucb:alpha=0.2"}})
+    yield service
+    service.close()
+
+
+def fingerprint(shop):
+    return shop.service.agents["agent"].agent.fingerprint
+
+
+def ask(shop, **body):
+    return shop.ask("POST", "/v1/decisions", {"context": READER, **body})
+
+
+def test_candidates_are_decided_about_rewarded_and_looked_at(shop):
+    status, made = ask(shop, actions=SHELF, id="one", explain=True)
+    assert status == 200
+    assert made["actions"] == ["a17", "a18"]
+    assert complaints(made, SCHEMAS["Decided"]) == []
+    assert {one["action"] for one in made["explanation"]["actions"]} == set(SHELF)
+    assert shop.ask("POST", "/v1/decisions/one/reward", {"reward": 1})[1]["learned"] == 1
+    status, past = shop.ask("GET", "/v1/decisions/one/explanation")
+    assert status == 200
+    assert complaints(past, SCHEMAS["Past"]) == []
+    assert past["features"] == list(SHELF.values())
+    assert past["reward"] == 1
+    about = shop.ask("GET", "/v1/agents/agent")[1]
+    assert complaints(about, SCHEMAS["Status"]) == []
+    assert about["parameters"]["actions"] is None
+    assert [one["action"] for one in about["actions"]] == [made["action"]]
+
+
+def test_a_list_has_labels_that_are_no_texts(shop):
+    listed = [
+        {"action": 10, "features": {"price": 10}},
+        {"action": {"tuple": ["b", 1]}, "features": {"price": 12}},
+        {"action": "free"},
+    ]
+    status, made = ask(shop, actions=listed)
+    assert status == 200
+    assert made["actions"] == [10, {"tuple": ["b", 1]}, "free"]
+    status, plain = ask(shop, actions=["x", "y"])
+    assert (status, plain["actions"]) == (200, ["x", "y"])
+
+
+def test_the_same_request_gets_the_same_decision_and_another_one_is_refused(shop):
+    first = ask(shop, actions=SHELF, id="one")
+    assert first == ask(shop, actions=SHELF, id="one")
+    changed = {**SHELF, "a18": {"topic": "news", "hours": 40}}
+    assert ask(shop, actions=changed, id="one")[0] == 409
+    assert ask(shop, actions={"a17": SHELF["a17"]}, id="one")[0] == 409
+    other = {"context": {"age": 1}, "actions": SHELF, "id": "one"}
+    assert shop.ask("POST", "/v1/decisions", other)[0] == 409
+
+
+def test_rankings_have_places_with_rewards_of_their_own_and_are_repeated(shop):
+    shelf = {f"a{i}": {"hours": i} for i in range(5)}
+    status, ranking = ask(shop, actions=shelf, top=3, id="r")
+    assert status == 200
+    assert complaints(ranking, SCHEMAS["Decided"]) == []
+    assert [one["id"] for one in ranking["places"]] == ["r/1", "r/2", "r/3"]
+    assert len({one["action"] for one in ranking["places"]}) == 3
+    assert [len(one["actions"]) for one in ranking["places"]] == [5, 4, 3]
+    assert ask(shop, actions=shelf, top=3, id="r") == (200, ranking)
+    assert ask(shop, actions=shelf, top=2, id="r")[0] == 409
+    assert ask(shop, actions={**shelf, "a0": {"hours": 9}}, top=3, id="r")[0] == 409
+    rewards = [{"id": f"r/{place}", "reward": float(place == 2)} for place in (1, 2, 3)]
+    assert shop.ask("POST", "/v1/rewards", {"rewards": rewards})[1]["learned"] == 3
+    assert shop.ask("GET", "/v1/decisions/r%2F2")[1]["reward"] == 1.0
+
+
+def test_rankings_of_actions_that_stay(local):
+    asked = {"context": {"x": 1}, "top": 2, "id": "r"}
+    status, ranking = local.ask("POST", "/v1/decisions", asked)
+    assert status == 200
+    assert local.ask("POST", "/v1/decisions", asked) == (200, ranking)
+    assert local.ask("POST", "/v1/decisions", {"context": {"x": 1}, "top": 4})[0] == 400
+
+
+def test_batches_have_candidates_for_all_or_for_each(shop):
+    contexts = [{"age": 1}, {"age": 2}]
+    status, made = shop.ask("POST", "/v1/decisions", {"contexts": contexts, "actions": SHELF})
+    assert status == 200
+    assert [one["actions"] for one in made["decisions"]] == [["a17", "a18"]] * 2
+    each = [SHELF, [{"action": 7, "features": {"hours": 1}}]]
+    body = {"contexts": contexts, "actions": each, "ids": ["x", "y"]}
+    status, made = shop.ask("POST", "/v1/decisions", body)
+    assert status == 200
+    assert [one["actions"] for one in made["decisions"]] == [["a17", "a18"], [7]]
+    more = {"contexts": [*contexts, {"age": 3}], "actions": [*each, SHELF], "ids": ["x", "y", "z"]}
+    again = shop.ask("POST", "/v1/decisions", more)[1]["decisions"]
+    assert again[:2] == made["decisions"]
+    assert again[2]["id"] == "z"
+    other = {"contexts": contexts, "actions": [each[1], SHELF], "ids": ["x", "y"]}
+    assert shop.ask("POST", "/v1/decisions", other)[0] == 409
+
+
+BAD: list[dict[str, Any]] = [
+    {"actions": None},
+    {"actions": {}},
+    {"actions": []},
+    {"actions": {"a": {"x": {"y": 1}}}},
+    {"actions": {"a": {"x": 1}, "b": [1, 2]}},
+    {"actions": {"a": 7}},
+    {"actions": [{"action": "a"}, {"action": "a", "features": {"x": 1}}]},
+    {"actions": [{"action": "a"}, "b"]},
+    {"actions": [{"action": "a", "price": 1}]},
+    {"actions": [{"features": {}}]},
+    {"actions": "a"},
+    {"actions": 3},
+    {"actions": {"a": {"x": 1e300}}},
+    {"actions": {"a": {"x": 1}}, "top": 0},
+    {"actions": {"a": {"x": 1}}, "top": 2},
+    {"actions": {"a": {"x": 1}}, "top": "many"},
+    {"actions": {"a": {"x": 1}}, "top": 1, "explain": True},
+    {"actions": {f"a{i}": {} for i in range(routes.MANY + 1)}},
+    {"actions": [{"action": i} for i in range(routes.MANY + 1)]},
+]
+
+
+def test_bad_candidates_are_refused_in_words_and_change_nothing(shop):
+    before = fingerprint(shop)
+    for body in BAD:
+        status, answer = ask(shop, **body)
+        assert status == 400, json.dumps(body)[:80]
+        assert len(answer["error"]) > 20
+    assert fingerprint(shop) == before
+
+
+def test_other_kinds_than_before_and_raw_nan_are_refused(shop):
+    assert ask(shop, actions=SHELF)[0] == 200
+    before = fingerprint(shop)
+    status, answer = ask(shop, actions={"a": [1.0, 2.0]})
+    assert status == 400
+    assert "expected a dict, as the first ones were" in answer["error"]
+    raw = b'{"context": {"x": 1}, "actions": {"a": {"x": NaN}}}'
+    assert shop.ask("POST", "/v1/decisions", raw)[0] == 400
+    twice = b'{"context": {"x": 1}, "actions": {"a": {"x": 1}, "a": {"x": 2}}}'
+    status, answer = shop.ask("POST", "/v1/decisions", twice)
+    assert status == 400
+    assert "twice" in answer["error"]
+    each = {"contexts": [READER, READER], "actions": [SHELF, {"a": [1.0]}]}
+    assert shop.ask("POST", "/v1/decisions", each)[0] == 400
+    lengths = {"contexts": [READER, READER], "actions": [SHELF]}
+    assert shop.ask("POST", "/v1/decisions", lengths)[0] == 400
+    assert fingerprint(shop) == before
+    assert shop.ask("POST", "/v1/actions", {"add": ["a"]})[0] == 400
+
+
+def test_a_request_has_so_many_candidates_and_no_more():
+    few: Any = {f"a{i}": {} for i in range(10)}
+    assert len(bodies.offers([few] * 100, 1000) or []) == 100
+    many: Any = {f"a{i}": {} for i in range(1000)}
+    with pytest.raises(ValueError, match="expected at most 100,000 in one request"):
+        bodies.offers([many] * 101, 1000)
+
+
+def test_agents_without_actions_are_made_by_put(local):
+    status, made = local.ask("PUT", "/v1/agents/shop", {"explorer": "linucb"})
+    assert (status, made["actions"]) == (201, [])
+    assert local.ask("PUT", "/v1/agents/shop", {"explorer": "linucb"})[0] == 200
+    assert local.ask("PUT", "/v1/agents/shop", {"actions": ["a"]})[0] == 409
+    asked = {"context": READER, "actions": SHELF}
+    assert local.ask("POST", "/v1/agents/shop/decisions", asked)[0] == 200
+    assert local.ask("POST", "/v1/decisions", asked)[0] == 400  # of an agent whose actions stay
+    assert local.ask("PUT", "/v1/agents/none", {"explorer": "cover"})[0] == 400
+
+
+@pytest.mark.long
+def test_a_server_of_candidates_survives_a_kill(tmp_path):
+    prices = {10: {"price": 10.0}, 12: {"price": 12.0}}
+    with running(tmp_path, "--candidates", "--explorer", "linucb") as server:
+        with Client(str(server.url)) as client:
+            ranking = client.rank(READER, 2, actions=SHELF, id="r")
+            assert set(ranking.actions) == set(SHELF)
+            decision = client.decide(READER, actions=prices)
+            assert decision.action in prices
+            many = client.decide_many([READER] * 2, actions=[SHELF, prices])
+            assert [len(one.actions) for one in many] == [2, 2]
+            assert client.reward(ranking.places[0], 1.0)
+        server.kill()
+    with running(tmp_path) as server, Client(str(server.url)) as client:
+        assert client.rank(READER, 2, actions=SHELF, id="r") == ranking
+        assert client.reward(decision.id, 0.5)
+        assert client.look("r/1", explain=True)["features"] == list(SHELF.values())
+    assert audit(Journal(tmp_path, writing=False)).first is None
