@@ -270,6 +270,12 @@ def test_numbers_of_workers_that_cannot_be():
         one.close()
 
 
+async def until(what):
+    async with asyncio.timeout(30.0):
+        while not what():
+            await asyncio.sleep(0.01)
+
+
 class Worker(Local):
     """The application of a worker, without a socket of its own."""
 
@@ -319,9 +325,11 @@ def test_requests_of_a_learner_that_ends_get_a_503_and_those_that_come_later_wai
     dying = worker.runner.run(serve(Dying))
     status, answer = worker.ask("POST", "/v1/decisions", {"context": {"x": 1}})
     assert (status, answer["error"]) == (503, LOST)
+    worker.runner.run(until(lambda: worker.learner.is_there))  # it has connected again
     dying.close()
-    for one in list(office.desks):  # the worker may have connected again
+    for one in list(office.desks):
         one.transport.abort()
+    worker.runner.run(until(lambda: not worker.learner.is_there))
 
     async def late():
         asked = asyncio.create_task(
