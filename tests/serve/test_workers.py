@@ -19,6 +19,7 @@ from melee.auditing import audit
 from melee.client import Client
 from melee.errors import DataError, InputError
 from melee.journal import Journal
+from melee.serve.app import ENDS
 from melee.serve.frames import Framed, question, read_question
 from melee.serve.keys import Keys
 from melee.serve.learner import Desk, Office
@@ -301,6 +302,19 @@ def test_a_worker_without_a_learner_says_503_and_answers_what_it_can_alone(tmp_p
     assert worker.ask("GET", "/ready")[0] == 503
     assert worker.ask("GET", "/health")[0] == 200
     assert worker.ask("GET", "/nothing")[0] == 404
+    worker.close()
+
+
+def test_what_is_under_way_when_the_time_to_stop_is_over_gets_a_503(tmp_path):
+    worker = Worker(tmp_path / "nobody")
+
+    async def main():
+        asked = asyncio.create_task(worker._ask("POST", "/v1/decisions", b"{}", (), 1))
+        await asyncio.sleep(0.02)
+        asked.cancel()
+        return await asked
+
+    assert worker.runner.run(main()) == (503, {"error": ENDS})
     worker.close()
 
 
