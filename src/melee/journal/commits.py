@@ -180,15 +180,14 @@ class Commits:
         """Have nothing written but by `end_turn`, in whatever thread that is."""
         self._writing.acquire()
 
-    def end_turn(self, *, write: bool = True) -> bool:
-        """Write all that is queued, if it is to be; whether there was anything to write."""
+    def end_turn(self, otherwise: Callable[[], None] | None = None) -> None:
+        """Write all that is queued; where nothing is, do something else."""
         try:
-            if not write:
-                return False
             drafts, tickets = self._take_all()
             if drafts:
                 self._write_some(drafts, tickets)
-            return bool(drafts)
+            elif otherwise is not None:
+                otherwise()
         finally:
             self._writing.release()
 
