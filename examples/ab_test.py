@@ -16,14 +16,19 @@ visitors out:
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import melee
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 RATES = np.array([0.05, 0.05, 0.05, 0.05, 0.065])
 BEST = int(RATES.argmax())
 SPECS = {"thompson": "thompson:scale=0.3", "melee": "melee"}
+IN_A_NOTEBOOK = {"rounds": 10_000, "tests": 20}
 COLORS = {"fixed split": "#d55e00", "thompson": "#009e73", "melee": "#0072b2"}
 
 
@@ -64,10 +69,9 @@ def rounds_to(error: float, errors: np.ndarray, stops: np.ndarray) -> int | None
 
 
 def draw(
-    errors: dict[str, np.ndarray], gains: dict[str, np.ndarray], stops: np.ndarray, path: Path
-) -> None:
+    errors: dict[str, np.ndarray], gains: dict[str, np.ndarray], stops: np.ndarray
+) -> "Figure":
     """The chance to name the wrong variant, and what the test earned, by visitors so far."""
-    import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -87,12 +91,34 @@ def draw(
         axes.locator_params(axis="x", nbins=4)
         axes.spines[["top", "right"]].set_visible(False)
         axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+    return figure
+
+
+def example(rounds: int = 20_000, tests: int = 200) -> "Figure":
+    """Run many tests, print how they end, and draw it."""
+    stops = np.linspace(0, rounds, 41)[1:].astype(int)
+    runs = [play(seed, rounds) for seed in range(tests)]
+    errors = {k: np.mean([wrong(*run[k], stops) for run in runs], axis=0) for k in COLORS}
+    gains = {k: np.mean([gained(run[k][0], stops) for run in runs], axis=0) for k in COLORS}
+    print(f"{tests} tests of {rounds:,} visitors")
+    print(f"{'':12}{'wrong at the end':>18}{'visitors to 5 %':>18}{'sign-ups gained':>18}")
+    for name in COLORS:
+        needed = rounds_to(0.05, errors[name], stops)
+        told = "never" if needed is None else f"{needed:,}"
+        print(f"{name:12}{errors[name][-1]:>18.3f}{told:>18}{gains[name][-1]:>18.1f}")
+    return draw(errors, gains, stops)
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Write a figure, the same bytes for the same figure."""
+    import matplotlib as mpl
+
     with mpl.rc_context({"svg.hashsalt": "ab-test"}):
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def main() -> None:
-    """Run many tests, print how they end, and draw it."""
+    """The example, as asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="where to draw the figure (.svg or .png)")
     parser.add_argument("--rounds", type=int, default=20_000, help="visitors of a test")
@@ -100,18 +126,9 @@ def main() -> None:
     given = parser.parse_args()
     if given.rounds < 100 or given.tests < 1:
         parser.error("expected at least 100 rounds and 1 test")
-    stops = np.linspace(0, given.rounds, 41)[1:].astype(int)
-    runs = [play(seed, given.rounds) for seed in range(given.tests)]
-    errors = {k: np.mean([wrong(*run[k], stops) for run in runs], axis=0) for k in COLORS}
-    gains = {k: np.mean([gained(run[k][0], stops) for run in runs], axis=0) for k in COLORS}
-    print(f"{given.tests} tests of {given.rounds:,} visitors")
-    print(f"{'':12}{'wrong at the end':>18}{'visitors to 5 %':>18}{'sign-ups gained':>18}")
-    for name in COLORS:
-        needed = rounds_to(0.05, errors[name], stops)
-        told = "never" if needed is None else f"{needed:,}"
-        print(f"{name:12}{errors[name][-1]:>18.3f}{told:>18}{gains[name][-1]:>18.1f}")
+    figure = example(given.rounds, given.tests)
     if given.out is not None:
-        draw(errors, gains, stops, given.out)
+        save(figure, given.out)
 
 
 if __name__ == "__main__":

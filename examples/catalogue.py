@@ -11,6 +11,7 @@ rewards; only articles that joined on the way count.
 import argparse
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +20,10 @@ from melee.arrays import Floats
 from melee.loop import Run
 from melee.shares import uniform_and_best
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+IN_A_NOTEBOOK = {"max_rounds": 2_000}
 SHOWS = 50
 COLORS = {True: "#0072b2", False: "#d55e00"}
 NAMES = {True: "with features", False: "without"}
@@ -41,15 +46,16 @@ def leads(run: Run) -> Floats:
     return sums / np.maximum(counts, 1.0)
 
 
-def draw(found: dict[bool, Floats], path: Path) -> None:
+def draw(found: dict[bool, Floats]) -> "Figure":
     """The two curves, each a mean over five shows."""
     import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    with mpl.rc_context({"svg.hashsalt": "melee", "font.size": 9}):
-        figure, axes = plt.subplots(figsize=(6.2, 2.8), layout="constrained")
+    with mpl.rc_context({"font.size": 9}):
+        figure = Figure(figsize=(6.2, 2.8), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots()
         for features, lead in found.items():
             smooth = lead.reshape(-1, 5).mean(axis=1)
             places = np.arange(len(smooth)) * 5 + 3
@@ -59,28 +65,41 @@ def draw(found: dict[bool, Floats], path: Path) -> None:
         axes.set_ylabel("clicks more than uniform")
         axes.legend(frameon=False)
         axes.spines[["top", "right"]].set_visible(False)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-        plt.close(figure)
+    return figure
 
 
-def main() -> None:
-    """Play, and draw."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--task", default="news-40")
-    parser.add_argument("--max-rounds", type=int)
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
+def example(task: str = "news-40", max_rounds: int | None = None) -> "Figure":
+    """Play, print what was earned, and draw it."""
     warnings.simplefilter("ignore", melee.MeleeWarning)
-    task = melee.load_suite("catalogue").entry(given.task).load()
+    played = melee.load_suite("catalogue").entry(task).load()
     found = {}
     for features in (True, False):
-        run = melee.rehearse(task, features=features, max_rounds=given.max_rounds)
+        run = melee.rehearse(played, features=features, max_rounds=max_rounds)
         found[features] = leads(run)
         print(
             f"{NAMES[features]}: share {run.share:.3f}, new articles {found[features].mean():+.3f}"
         )
-    draw(found, given.out)
+    return draw(found)
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Write a figure, the same bytes for the same figure."""
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.hashsalt": "melee", "font.size": 9}):
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def main() -> None:
+    """The example, as asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--task", default="news-40")
+    parser.add_argument("--max-rounds", type=int)
+    parser.add_argument("--out", type=Path, help="where to draw the figure (.svg or .png)")
+    given = parser.parse_args()
+    figure = example(given.task, given.max_rounds)
+    if given.out is not None:
+        save(figure, given.out)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import json
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,10 @@ import melee
 from melee.evaluation import Evaluation
 from melee.history import History
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+IN_A_NOTEBOOK = {"rounds": 6_000}
 OFFERS = ["delivery", "discount", "gift", "points"]
 EPSILON = 0.2
 
@@ -95,9 +99,8 @@ def known(agent: melee.Agent, n_visitors: int = 2_000) -> float:
     return earned / n_visitors
 
 
-def draw(found: Evaluation, truth: float | None, path: Path) -> None:
+def draw(found: Evaluation, truth: float | None) -> "Figure":
     """What the log earned and what the agent would, by each estimator, with intervals."""
-    import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -125,25 +128,27 @@ def draw(found: Evaluation, truth: float | None, path: Path) -> None:
     axes.invert_yaxis()
     axes.set_xlabel("sales a visitor, with 95 % intervals")
     axes.spines[["top", "right"]].set_visible(False)
-    with mpl.rc_context({"svg.hashsalt": "from-vowpal-wabbit"}):
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    return figure
 
 
-def main() -> None:
-    """Read, examine, learn, evaluate, save."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--log", type=Path, help="a log of yours; by default one is simulated")
-    parser.add_argument("--save", type=Path, help="where the agent goes")
-    parser.add_argument("--out", type=Path, help="where to draw the figure (.svg or .png)")
-    parser.add_argument("--rounds", type=int, default=10_000, help="of the simulated log")
-    given = parser.parse_args()
-    if given.rounds < 100:
-        parser.error("expected at least 100 rounds")
+def example(
+    rounds: int = 10_000, log: Path | None = None, agent_file: Path | None = None
+) -> "Figure":
+    """Read a log, examine it, learn a half, evaluate on the other, save the agent, and draw.
 
+    Parameters
+    ----------
+    rounds
+        Of the simulated log.
+    log
+        One of yours instead.
+    agent_file
+        Where the agent goes.
+    """
     with tempfile.TemporaryDirectory() as directory:
-        path = given.log or Path(directory) / "shop.dsjson"
-        if given.log is None:
-            write_log(path, given.rounds)
+        path = log or Path(directory) / "shop.dsjson"
+        if log is None:
+            write_log(path, rounds)
         history = History.read(path, strict=False, usable=True)
     print(history)
 
@@ -165,7 +170,7 @@ def main() -> None:
         sys.exit(f"{error}")
     print(found)
     truth = None
-    if given.log is None:
+    if log is None:
         truth = known(agent)
         print(f"in this shop it earns {truth:.4f}")
     gain = found.difference
@@ -174,11 +179,33 @@ def main() -> None:
     else:
         print(f"the agent earns {gain.value:.4f} more than the log did, {gain.low:.4f} at least")
         agent.learn_rounds(history[half:])
-        if given.save is not None:
-            agent.save(given.save)
-            print(f"{given.save}: an agent that has learned {agent.n_learned_:,} rounds")
+        if agent_file is not None:
+            agent.save(agent_file)
+            print(f"{agent_file}: an agent that has learned {agent.n_learned_:,} rounds")
+    return draw(found, truth)
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Write a figure, the same bytes for the same figure."""
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.hashsalt": "from-vowpal-wabbit"}):
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def main() -> None:
+    """The example, as asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--log", type=Path, help="a log of yours; by default one is simulated")
+    parser.add_argument("--save", type=Path, help="where the agent goes")
+    parser.add_argument("--out", type=Path, help="where to draw the figure (.svg or .png)")
+    parser.add_argument("--rounds", type=int, default=10_000, help="of the simulated log")
+    given = parser.parse_args()
+    if given.rounds < 100:
+        parser.error("expected at least 100 rounds")
+    figure = example(given.rounds, given.log, given.save)
     if given.out is not None:
-        draw(found, truth, given.out)
+        save(figure, given.out)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 
 Readers are simulated, so the chance of a click is known for every kind of article, and so is what
 the best possible choice earns. The agent is told none of that: it sees the reader, chooses, and
-hears whether there was a click. Halfway a new kind of article joins.
+hears whether there was a click, some readers later where clicks come late (`--late`). Halfway a new
+kind of article joins.
 
 All policies meet the same readers, and every one is scored by the chance of a click of what it
 chose, which is the mean of the clicks without their noise. The references:
@@ -17,16 +18,21 @@ chose, which is the mean of the clicks without their noise. The references:
 
 import argparse
 import math
+from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import melee
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 KINDS = ["sports", "politics", "science", "culture", "local"]
 JOINS = "video"
 INTERESTS = ["football", "tennis", "space", "health", "film", "books"]
+IN_A_NOTEBOOK = {"rounds": 8_000, "seeds": 1, "late": 200}
 COLORS = {
     "best possible": "#555555",
     "agent": "#0072b2",
@@ -79,12 +85,15 @@ def best_single_kinds(n_readers: int = 20_000) -> tuple[str, str]:
     return max(KINDS, key=means.__getitem__), max(means, key=means.__getitem__)
 
 
-def play(seed: int, n_rounds: int, singles: tuple[str, str]) -> dict[str, np.ndarray]:
+def play(
+    seed: int, n_rounds: int, singles: tuple[str, str], late: int = 0
+) -> dict[str, np.ndarray]:
     """The chance of a click of what each policy chose, round by round, in one run."""
     rng = np.random.default_rng([seed, 1])
     agent = melee.Agent(KINDS, seed=seed)
     kinds, single = list(KINDS), singles[0]
     earned = {name: np.empty(n_rounds) for name in COLORS}
+    clicks: deque[tuple[str, bool]] = deque()  # of decisions whose reward is not known yet
     for t in range(n_rounds):
         if t == n_rounds // 2:
             agent.add_actions([JOINS])
@@ -93,8 +102,10 @@ def play(seed: int, n_rounds: int, singles: tuple[str, str]) -> dict[str, np.nda
         reader = draw_reader(rng)
         chances = {kind: chance(reader, kind) for kind in kinds}
         decision = agent.act(reader)
-        clicked = rng.random() < chances[decision.action]
-        agent.learn(decision.id, reward=float(clicked))
+        clicks.append((decision.id, bool(rng.random() < chances[decision.action])))
+        if len(clicks) > late:
+            id, clicked = clicks.popleft()
+            agent.learn(id, reward=float(clicked))
         earned["agent"][t] = chances[decision.action]
         earned["uniform"][t] = np.mean(list(chances.values()))
         earned["best single kind"][t] = chances[single]
@@ -102,12 +113,11 @@ def play(seed: int, n_rounds: int, singles: tuple[str, str]) -> dict[str, np.nda
     return earned
 
 
-def draw(curves: dict[str, np.ndarray], path: Path) -> None:
+def draw(curves: dict[str, np.ndarray]) -> "Figure":
     """Draw means over seeds (axis 0) and over blocks of rounds, with the name at each line's end.
 
     The band around the agent is two standard errors over seeds, each way.
     """
-    import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -154,24 +164,15 @@ def draw(curves: dict[str, np.ndarray], path: Path) -> None:
     axes.set_ylabel("chance of a click")
     axes.spines[["top", "right"]].set_visible(False)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
-    with mpl.rc_context({"svg.hashsalt": "news"}):
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    return figure
 
 
-def main() -> None:
+def example(rounds: int = 40_000, seeds: int = 10, late: int = 0) -> "Figure":
     """Play, print what was earned when, and draw it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, help="where to draw the figure (.svg or .png)")
-    parser.add_argument("--rounds", type=int, default=40_000)
-    parser.add_argument("--seeds", type=int, default=10, help="runs, each with readers of its own")
-    given = parser.parse_args()
-    if given.rounds < 8 or given.seeds < 1:
-        parser.error("expected at least 8 rounds and 1 seed")
     singles = best_single_kinds()
-    runs = [play(seed, given.rounds, singles) for seed in range(given.seeds)]
+    runs = [play(seed, rounds, singles, late) for seed in range(seeds)]
     curves = {name: np.array([run[name] for run in runs]) for name in COLORS}
-
-    n = given.rounds
+    n = rounds
     parts = {
         f"1–{n // 8:,}": slice(0, n // 8),
         f"{n // 8 + 1:,}–{n // 2:,}": slice(n // 8, n // 2),
@@ -179,16 +180,38 @@ def main() -> None:
         f"{5 * n // 8 + 1:,}–{n:,}": slice(5 * n // 8, n),
         "all": slice(0, n),
     }
-    print(f"chance of a click by rounds, mean of {given.seeds} runs")
+    print(f"chance of a click by rounds, mean of {seeds} runs")
     print(" " * 18 + "".join(f"{part:>13}" for part in parts))
     for name, curve in curves.items():
         cells = (f"{curve[:, part].mean():.4f}" for part in parts.values())
         print(f"{name:18}" + "".join(f"{cell:>13}" for cell in cells))
-    if given.seeds > 1:
-        error = curves["agent"].mean(axis=1).std(ddof=1) / np.sqrt(given.seeds)
+    if seeds > 1:
+        error = curves["agent"].mean(axis=1).std(ddof=1) / np.sqrt(seeds)
         print(f"standard error of the agent's mean over all rounds: {error:.5f}")
+    return draw(curves)
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Write a figure, the same bytes for the same figure."""
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.hashsalt": "news"}):
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def main() -> None:
+    """The example, as asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, help="where to draw the figure (.svg or .png)")
+    parser.add_argument("--rounds", type=int, default=40_000)
+    parser.add_argument("--seeds", type=int, default=10, help="runs, each with readers of its own")
+    parser.add_argument("--late", type=int, default=0, help="readers between a click and its news")
+    given = parser.parse_args()
+    if given.rounds < 8 or given.seeds < 1 or given.late < 0:
+        parser.error("expected at least 8 rounds and 1 seed, and no click before its reader")
+    figure = example(given.rounds, given.seeds, given.late)
     if given.out is not None:
-        draw(curves, given.out)
+        save(figure, given.out)
 
 
 if __name__ == "__main__":

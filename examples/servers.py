@@ -15,12 +15,17 @@ agent that never forgets, and one that forgets (`half_life`).
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import melee
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 SERVERS = ["amber", "birch", "cedar", "delta"]
+IN_A_NOTEBOOK = {"rounds": 3_000, "seeds": 1}
 COLORS = {
     "best possible": "#555555",
     "agent that forgets": "#0072b2",
@@ -77,9 +82,8 @@ def play(seed: int, n_rounds: int, half_life: int) -> dict[str, np.ndarray]:
     return earned
 
 
-def draw(curves: dict[str, np.ndarray], path: Path) -> None:
+def draw(curves: dict[str, np.ndarray]) -> "Figure":
     """Draw means over seeds (axis 0) and blocks of rounds, with the name at each line's end."""
-    import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -127,12 +131,34 @@ def draw(curves: dict[str, np.ndarray], path: Path) -> None:
     axes.set_ylabel("expected reward")
     axes.spines[["top", "right"]].set_visible(False)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+    return figure
+
+
+def example(rounds: int = 6_000, seeds: int = 4, half_life: int = 400) -> "Figure":
+    """Play, print what was earned when, and draw it."""
+    runs = [play(seed, rounds, half_life) for seed in range(seeds)]
+    curves = {name: np.array([run[name] for run in runs]) for name in COLORS}
+    n = rounds // 3
+    thirds = {"as it was": slice(0, n), "amber is slow": slice(n, 2 * n)}
+    thirds |= {"birch fails": slice(2 * n, None), "all": slice(None)}
+    print(f"expected reward of a request, mean of {seeds} runs")
+    print(" " * 20 + "".join(f"{name:>15}" for name in thirds))
+    for name, curve in curves.items():
+        cells = (f"{curve[:, part].mean():.4f}" for part in thirds.values())
+        print(f"{name:20}" + "".join(f"{cell:>15}" for cell in cells))
+    return draw(curves)
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Write a figure, the same bytes for the same figure."""
+    import matplotlib as mpl
+
     with mpl.rc_context({"svg.hashsalt": "servers"}):
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def main() -> None:
-    """Play, print what was earned when, and draw it."""
+    """The example, as asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="where to draw the figure (.svg or .png)")
     parser.add_argument("--rounds", type=int, default=6_000)
@@ -141,18 +167,9 @@ def main() -> None:
     given = parser.parse_args()
     if given.rounds < 12 or given.seeds < 1 or given.half_life < 1:
         parser.error("expected at least 12 rounds, 1 seed and a half-life of 1")
-    runs = [play(seed, given.rounds, given.half_life) for seed in range(given.seeds)]
-    curves = {name: np.array([run[name] for run in runs]) for name in COLORS}
-    n = given.rounds // 3
-    thirds = {"as it was": slice(0, n), "amber is slow": slice(n, 2 * n)}
-    thirds |= {"birch fails": slice(2 * n, None), "all": slice(None)}
-    print(f"expected reward of a request, mean of {given.seeds} runs")
-    print(" " * 20 + "".join(f"{name:>15}" for name in thirds))
-    for name, curve in curves.items():
-        cells = (f"{curve[:, part].mean():.4f}" for part in thirds.values())
-        print(f"{name:20}" + "".join(f"{cell:>15}" for cell in cells))
+    figure = example(given.rounds, given.seeds, given.half_life)
     if given.out is not None:
-        draw(curves, given.out)
+        save(figure, given.out)
 
 
 if __name__ == "__main__":

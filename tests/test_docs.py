@@ -247,6 +247,8 @@ def test_the_news_example_draws_its_figure(tmp_path):
         ("servers", ["--rounds=60", "--seeds=1", "--half-life=10"], "agent that forgets"),
         ("from_vowpal_wabbit", ["--rounds=2000"], "effective sample size"),
         ("catalogue", ["--max-rounds=60"], "with features"),
+        ("prices", ["--rounds=40", "--seeds=1"], "prices with a feature"),
+        ("news", ["--rounds=60", "--seeds=1", "--late=7"], "best possible"),
     ],
 )
 def test_an_example_draws_its_figure(script, arguments, said, tmp_path):
@@ -265,7 +267,7 @@ def test_an_example_draws_its_figure(script, arguments, said, tmp_path):
     assert "<dc:date>" not in figure.read_text()
 
 
-@pytest.mark.parametrize("script", ["ab_test", "servers", "from_vowpal_wabbit"])
+@pytest.mark.parametrize("script", ["ab_test", "servers", "from_vowpal_wabbit", "prices", "news"])
 def test_an_example_refuses_what_it_cannot_play(script):
     done = subprocess.run(
         [sys.executable, f"examples/{script}.py", "--rounds=1"],

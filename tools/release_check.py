@@ -39,6 +39,7 @@ NEEDED = (
 )
 _REFUSE = re.compile(r"(^|/)(__pycache__|\.venv[^/]*|\.git|\.[a-z]+_cache|site|runs|results)(/|$)")
 _DATA = re.compile(r"\.(pyc|pyo|so|parquet|arff|jsonl|dsjson|melee|gz|pickle|pkl)$")
+_RELATIVE = re.compile(r"\]\((?!https?:|mailto:|#)")
 _PERMISSIVE = re.compile(
     r"\b(MIT|BSD|0BSD|Apache|ISC|PSF|Python Software Foundation|Python-2\.0|MPL|Mozilla|Zlib|"
     r"Unlicense|CC0|HPND|MIT-CMU|CNRI|matplotlib|Matplotlib)\b",
@@ -80,6 +81,8 @@ def metadata_problems(text: str, project: dict[str, object], version: str) -> It
     assert isinstance(extras, dict)
     if set(about.get_all("Provides-Extra", [])) != set(extras):
         yield f"Provides-Extra is {about.get_all('Provides-Extra')}, expected {sorted(extras)}"
+    if _RELATIVE.search(str(about.get_payload())):
+        yield "the description shows or leads to files that an index does not have"
     if "LICENSE" not in about.get_all("License-File", []):
         yield "License-File does not name LICENSE"
 

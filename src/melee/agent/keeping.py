@@ -61,13 +61,15 @@ class Keeper:
 
     Attributes
     ----------
+    began
+        That position.
     waits
         Whether a call returns only when it is on disk. A server that has many callers in one
         thread says no, and waits for `latest` itself before it answers.
     """
 
     def __init__(self, agent: "Agent", journal: Journal, position: Head) -> None:
-        self.agent, self.journal = agent, journal
+        self.agent, self.journal, self.began = agent, journal, position
         self.waits = True
         self.ids = Ids(agent.seed)
         self.ids.prefix = unique_prefix()
@@ -391,15 +393,20 @@ def keep(agent: "Agent", journal: Journal) -> Keeper:
     return keeper
 
 
-def reopen(journal: Journal) -> "Agent":
-    """The agent of a journal, with the parameters that it has there; it goes on from now."""
+def reopen(journal: Journal, *, note: bool = True) -> "Agent":
+    """The agent of a journal, with the parameters that it has there; it goes on from now.
+
+    What is otherwise than before (melee's version, the explorer's code) is noted, unless it is not
+    to be.
+    """
     agent, position = recover(journal)
     known = journal.store.latest_change(journal.name)
     keeper = Keeper(agent, journal, position)
     keeper._since = position.seq - max((one.head.seq for one in journal.snapshots()), default=0)
     agent.journal = journal
     agent._hold(keeper)
-    _note_changes(keeper, {}, known)
+    if note:
+        _note_changes(keeper, {}, known)
     return agent
 
 

@@ -11,10 +11,20 @@ from melee.agent.decision import Decision
 from melee.agent.file import Arrays
 from melee.agent.knowledge import Encoded, Labels
 from melee.arrays import Floats
-from melee.checks import check_probability, check_reward, read_id, read_number, read_whole
+from melee.checks import (
+    check_probability,
+    check_reward,
+    is_unicode,
+    read_id,
+    read_number,
+    read_whole,
+)
 from melee.contexts import Context, read_context
 from melee.errors import DataError, InputError, shown
 from melee.labels import Label, check_label, label_from_json, label_to_json
+
+ORDINARY = 1e12
+"""Rewards up to which nothing has to be asked of them one by one."""
 
 
 class Waiting(NamedTuple):
@@ -157,8 +167,11 @@ class Pending:
         fine = chances.shape == (used,) and chances.dtype == np.float64
         if not fine or not ((chances >= 0.0) & (chances <= 1.0)).all():
             raise DataError("probabilities of other actions than were open")
-        for id, reward in done:
-            pending.done[read_id(id)] = None if reward is None else check_reward(reward)
+        if _are_plain(done):
+            pending.done.update(done)
+        else:
+            for id, reward in done:
+                pending.done[read_id(id)] = None if reward is None else check_reward(reward)
         return pending
 
 
@@ -205,6 +218,17 @@ class NotedPending(NamedTuple):
             waiting,
             zip(self.done, self.rewards, strict=True),
         )
+
+
+def _are_plain(done: Any) -> bool:
+    """Whether all of many are texts with numbers of ordinary size, or None: checked at once."""
+    if not done or {type(one) for one in done} != {list} or {len(one) for one in done} != {2}:
+        return False
+    ids, rewards = zip(*done, strict=True)
+    numbers = [one for one in rewards if one is not None]
+    if {type(id) for id in ids} != {str} or not {type(one) for one in numbers} <= {float}:
+        return False
+    return is_unicode("".join(ids)) and bool((np.abs(numbers) <= ORDINARY).all())
 
 
 class _Lists:

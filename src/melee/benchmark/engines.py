@@ -240,7 +240,7 @@ def without_interrupts() -> Iterator[None]:
 
 def _serve(pipe: Any, explorers: tuple[str, ...], wide: bool) -> None:
     """A worker process: warm up, then play groups until the pipe closes or the driver dies."""
-    threading.Thread(target=_follow_driver, daemon=True).start()
+    follow_driver()
     try:
         code_version()  # of the files that were imported a moment ago
         warm_up(explorers, wide)
@@ -257,12 +257,16 @@ def _serve(pipe: Any, explorers: tuple[str, ...], wide: bool) -> None:
         sys.exit(0)
 
 
-def _follow_driver() -> None:
-    """End this process as soon as the driver has ended, even in the middle of a cell."""
+def follow_driver() -> None:
+    """Of a worker process: end as soon as the driver has ended, even in the middle of a cell."""
     driver = multiprocessing.parent_process()
     if driver is not None:
-        driver.join()
-        os._exit(0)
+        threading.Thread(target=_end_after, args=(driver,), daemon=True).start()
+
+
+def _end_after(driver: Any) -> None:
+    driver.join()
+    os._exit(0)
 
 
 class DaskEngine:

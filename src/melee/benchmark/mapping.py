@@ -11,7 +11,12 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Protocol
 
-from melee.benchmark.engines import DaskEngine, environment_of_workers, without_interrupts
+from melee.benchmark.engines import (
+    DaskEngine,
+    environment_of_workers,
+    follow_driver,
+    without_interrupts,
+)
 from melee.errors import DataError, InputError, unknown
 
 
@@ -59,7 +64,7 @@ def mapper(
 @contextlib.contextmanager
 def _pool(workers: int) -> Iterator[Mapper]:
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as executor:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=follow_driver) as executor:
 
         def apply(function: Callable[[Any], Any], items: Iterable[Any], /) -> list[Any]:
             try:

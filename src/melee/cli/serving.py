@@ -1,8 +1,7 @@
 """Commands for the service: run it, and see how much it takes."""
 
 import json
-import logging
-import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,8 +21,14 @@ def serve(
         typer.Option("--candidates", help="Actions of 'agent' come with each question instead."),
     ] = False,
     data: Annotated[
-        str, typer.Option(help="Where the journal is: a directory, or postgresql://...")
+        str,
+        typer.Option(
+            "--data", "--journal", help="Where the journal is: a directory, or postgresql://..."
+        ),
     ] = "melee-data",
+    workers: Annotated[
+        int, typer.Option(help="Processes that take requests; beyond one, one more that learns.")
+    ] = 1,
     host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8642,
     key: Annotated[
@@ -57,14 +62,16 @@ def serve(
 ) -> None:
     """Serve agents over HTTP, with a journal: nothing acknowledged is lost."""
     check_format(log_format, "text", "json")
-    _log_to_stderr(log_level, log_format)
+    check_format(log_level, "debug", "info", "warning", "error")
     from melee.errors import InputError
-    from melee.journal import Journal
-    from melee.serve.app import App
+    from melee.journal.postgres import without_password
     from melee.serve.keys import Keys, read_keys
-    from melee.serve.server import check_host, listen
-    from melee.serve.server import serve as run
-    from melee.serve.service import Service
+    from melee.serve.logs import log_to_stderr
+    from melee.serve.server import check_host
+    from melee.serve.supervisor import check_workers
+
+    log_to_stderr(log_level, log_format)
+    check_workers(workers)
 
     levels = {} if keys is None else read_keys(keys)
     if key:
@@ -87,23 +94,57 @@ def serve(
             "default_reward": default_reward,
             "half_life": half_life,
         }
-    listening = listen(host, port)
-    service = Service(Journal(data, keep_days=keep_days))
+    where = f"[{host}]" if ":" in host else host
+
+    def ready(names: Sequence[str], port: int) -> None:
+        if not names:
+            say(
+                "melee: there is no agent yet; give --actions, or --candidates, or PUT one to "
+                "/v1/agents/NAME"
+            )
+        listed = ", ".join(names) or "no agent yet"
+        place = without_password(data)
+        say(f"melee serves {listed} at http://{where}:{port}, data in {place}")
+
+    if workers == 1:
+        _serve_alone(data, keep_days, parameters, known, (host, port), log_level, ready)
+    else:
+        import asyncio
+
+        from melee.serve.starting import agents_to_json
+        from melee.serve.supervisor import Supervisor
+
+        about = {"agents": agents_to_json(parameters), "data": data, "keep_days": keep_days}
+        supervisor = Supervisor(
+            workers, host, port, about, keys=levels, log_level=log_level, log_format=log_format
+        )
+        asyncio.run(supervisor.run(lambda names: ready(names, supervisor.port)))
+    say("melee: stopped; everything is on disk")
+
+
+def _serve_alone(
+    data: str,
+    keep_days: float | None,
+    parameters: dict[str, dict[str, Any]],
+    known: Any,
+    address: tuple[str, int],
+    log_level: str,
+    ready: Callable[[Sequence[str], int], None],
+) -> None:
+    """One process does everything."""
+    from melee.serve.app import App
+    from melee.serve.server import listen, serve
+    from melee.serve.service import Service, open_journal
+
+    listening = listen(*address)
+    service = Service(open_journal(data, keep_days))
     try:
         service.open(parameters)
     except BaseException:
         service.journal.close()
         raise
-    if not service.agents:
-        say(
-            "melee: there is no agent yet; give --actions, or --candidates, or PUT one to "
-            "/v1/agents/NAME"
-        )
-    where = f"[{host}]" if ":" in host else host
-    names = ", ".join(service.agents) or "no agent yet"
-    say(f"melee serves {names} at http://{where}:{listening.getsockname()[1]}, data in {data}")
-    run(App(service, known), listening, debug=log_level == "debug")
-    say("melee: stopped; everything is on disk")
+    ready(list(service.agents), listening.getsockname()[1])
+    serve(App(service, known), listening, debug=log_level == "debug")
 
 
 def _read_agents(path: Path) -> dict[str, dict[str, Any]]:
@@ -127,22 +168,6 @@ def _read_agents(path: Path) -> dict[str, dict[str, Any]]:
         body = bodies.check_names(given, PARAMETERS)
         agents[name] = {**body, "actions": bodies.labels(body, "actions", MANY)}
     return agents
-
-
-def _log_to_stderr(level: str, format: str) -> None:  # noqa: A002
-    check_format(level, "debug", "info", "warning", "error")
-    handler = logging.StreamHandler(sys.stderr)
-    if format == "json":
-        from melee.serve.logs import JsonLines
-
-        handler.setFormatter(JsonLines())
-    else:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.captureWarnings(True)
-    for name in ("melee", "py.warnings", "uvicorn"):
-        logger = logging.getLogger(name)
-        logger.addHandler(handler)
-        logger.setLevel(level.upper() if name != "uvicorn" else "ERROR")
 
 
 @app.command()
@@ -169,8 +194,18 @@ def load(
         async with AsyncClient(url, key=key, agent=agent, connections=callers) as client:
             return await run(client, n_callers=callers, n_pairs=pairs, seed=seed)
 
-    found = asyncio.run(main())
+    with asyncio.Runner(loop_factory=_quick_loop()) as runner:
+        found = runner.run(main())
     for line in found.lines():
         print(line)
     if found.n_failed:
         raise typer.Exit(1)
+
+
+def _quick_loop() -> Any:
+    """What makes an event loop that leaves more of the machine to the service, if there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

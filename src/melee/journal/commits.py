@@ -63,6 +63,7 @@ class Commits:
         self._is_led = False
         self.error: BaseException | None = None
         self.n_syncs = self.n_failures = 0
+        self.written: Head | None = None  # the last that was written here
 
     def add(self, drafts: Sequence[tuple[str, Draft]]) -> Ticket:
         """Queue what belongs together; nothing is written yet."""
@@ -132,18 +133,26 @@ class Commits:
         self._is_led = False
 
     def _write_all(self) -> None:
+        drafts, tickets = self._take_all()
+        with self._writing:
+            self._write_some(drafts, tickets)
+
+    def _take_all(self) -> tuple[list[tuple[str, Draft]], list[Ticket]]:
         with self._queueing:
-            drafts, tickets = self._queue, self._tickets
+            taken = self._queue, self._tickets
             self._queue, self._tickets = [], []
+        return taken
+
+    def _write_some(self, drafts: list[tuple[str, Draft]], tickets: list[Ticket]) -> None:
         try:
-            with self._writing:
-                head = self._write(drafts)
+            head = self._write(drafts)
         except BaseException as error:
             self._fail(error, tickets)
             if not isinstance(error, Exception):  # Ctrl-C is the caller's
                 raise
             return
         self.n_syncs += 1
+        self.written = head
         seq = head.seq - len(drafts)
         with self._queueing:
             for one in tickets:
@@ -166,6 +175,22 @@ class Commits:
         """A block in which nothing is written."""
         with self._writing:
             yield
+
+    def begin_turn(self) -> None:
+        """Have nothing written but by `end_turn`, in whatever thread that is."""
+        self._writing.acquire()
+
+    def end_turn(self, *, write: bool = True) -> bool:
+        """Write all that is queued, if it is to be; whether there was anything to write."""
+        try:
+            if not write:
+                return False
+            drafts, tickets = self._take_all()
+            if drafts:
+                self._write_some(drafts, tickets)
+            return bool(drafts)
+        finally:
+            self._writing.release()
 
     def start_over(self) -> None:
         """Take from the queue again, after a failure."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,6 +49,8 @@ class Journal:
         snapshot is written. By default everything is kept.
     writing
         Whether to write; whoever only reads never disturbs.
+    shared
+        Whether other processes write, too, in turns (see `begin_turn`); only in PostgreSQL.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Journal:
         keep_days: float | None = None,
         keep_bytes: int | None = None,
         writing: bool = True,
+        shared: bool = False,
     ) -> None:
         self.name = check_agent(name)
         self.snapshot_every = whole_number("snapshot_every", snapshot_every, 1)
@@ -66,8 +70,8 @@ class Journal:
             raise InputError(f"keep_days is {shown(keep_days)}; expected a number of days")
         if keep_bytes is not None:
             whole_number("keep_bytes", keep_bytes, 0)
-        self.keep_days, self.keep_bytes = keep_days, keep_bytes
-        self.store = open_store(address, writing=writing)
+        self.keep_days, self.keep_bytes, self.is_shared = keep_days, keep_bytes, shared
+        self.store = open_store(address, writing=writing, shared=shared)
         self._commits = Commits(self.store.append)
 
     @classmethod
@@ -76,6 +80,7 @@ class Journal:
         journal = cls.__new__(cls)
         journal.name, journal.store = check_agent(name), store
         journal.snapshot_every, journal.keep_days, journal.keep_bytes = EVERY, None, None
+        journal.is_shared = False
         journal._commits = Commits(store.append)
         return journal
 
@@ -114,6 +119,35 @@ class Journal:
         """Write again, after a failure, from what is on disk."""
         self.store.forget_known()
         self._commits.start_over()
+
+    def begin_turn(self) -> Head:
+        """Take a turn in a journal that others write to as well; where the chain ends.
+
+        Until `end_turn` nobody else writes, so what is decided now is decided by all that is there.
+        """
+        if self.has_failed:
+            self.start_over()
+        self._commits.begin_turn()
+        try:
+            return self.store.begin_turn()
+        except BaseException:
+            self._commits.end_turn(write=False)
+            raise
+
+    def end_turn(self) -> None:
+        """Write what was queued in this turn, and let others write; tickets say how it went."""
+        if not self._commits.end_turn():
+            with suppress(DataError):  # nothing was to be written
+                self.store.end_turn()
+
+    @property
+    def written(self) -> Head | None:
+        """The last event that was written here, if any was."""
+        return self._commits.written
+
+    def held(self) -> AbstractContextManager[None]:
+        """A block in which nothing is written."""
+        return self._commits.held()
 
     @property
     def n_syncs(self) -> int:
@@ -263,10 +297,20 @@ class Journal:
         return f"<Journal of {self.name!r} in {self.where}>"
 
 
-def open_store(address: Any, *, writing: bool) -> Store:
+def is_shareable(address: Any) -> bool:
+    """Whether several processes may write to a journal of this address."""
+    return isinstance(address, str) and address.startswith(PREFIXES)
+
+
+def open_store(address: Any, *, writing: bool, shared: bool = False) -> Store:
     """The store at an address."""
-    if isinstance(address, str) and address.startswith(PREFIXES):
-        return Postgres(address, writing=writing)
+    if is_shareable(address):
+        return Postgres(address, writing=writing, shared=shared)
+    if shared:
+        raise InputError(
+            f"the journal is {shown(address)}, which one process writes; to share it among "
+            "several, give the address of a PostgreSQL database"
+        )
     is_path = isinstance(address, str | PathLike) and str(address) and "\0" not in str(address)
     if not is_path or (isinstance(address, str) and "://" in address):
         raise InputError(

@@ -1,7 +1,13 @@
 """The shared journal: the same tables in PostgreSQL, and snapshots in one more.
 
-Whoever writes locks the row of `journal`, so that all writers together make one chain. The agent's
-one folder holds an advisory lock, which ends with its connection: when it dies, another may go on.
+Whoever writes locks the row of `journal`, so that all writers together make one chain. A process
+that has it for itself holds an advisory lock; processes that share it hold the same lock together,
+and write in turns: lock the row, read what the others have written, decide, append, commit.
+
+One of those that share it has the lease, another advisory lock, and does what needs to be done once
+(snapshots, giving up, dropping what is old). Such a lock ends with its connection, so PostgreSQL
+itself notices who has died; no clocks are compared, as a row with a time in it would need. Nothing
+goes wrong where two believe to have it for a moment: all that is written is checked in a turn.
 """
 
 import threading
@@ -12,13 +18,15 @@ from typing import Any
 
 from melee.errors import DataError, InputError
 from melee.extras import needed
-from melee.journal.events import Head
+from melee.journal.events import DECISION, RECORD, Head
 from melee.journal.snapshots import Snapshot, Snapshots
 from melee.journal.store import Store, translated
 
 PREFIXES = ("postgresql://", "postgres://")
 LEASE = 0x6D656C6565
-"""The number of the advisory lock."""
+"""The advisory lock of who writes; the numbers after it are the lease, and the lock of opening."""
+PATIENCE = 10
+"""Seconds that a turn may take, that others wait for it, and that a connection may be dead."""
 _ABANDONED: list[Any] = []
 
 
@@ -43,13 +51,14 @@ class Postgres(Store):
         with needed("a journal in PostgreSQL", "postgres"):
             import psycopg
         self._library = psycopg
-        self._address = address
+        self._address, self._shared = address, shared
+        self._in_turn = self._has_lease = False
         self._writer: Any = None
         self._reader: Any = None
         self._reading = threading.Lock()
         self._held: list[Any] = []  # what is closed at the end, whoever forgets to close it
         self._finalizer = weakref.finalize(self, _close_all, self._held)
-        self.where = _without_password(address)
+        self.where = without_password(address)
         self.snapshots = Table(self)
         with self.guarded():
             if writing:
@@ -60,7 +69,15 @@ class Postgres(Store):
         self.check_format()
 
     def _connect(self) -> Any:
-        made = self._library.connect(self._address, autocommit=True, connect_timeout=10)
+        made = self._library.connect(
+            self._address,
+            autocommit=True,
+            connect_timeout=PATIENCE,
+            keepalives_idle=PATIENCE // 2,
+            keepalives_interval=2,
+            keepalives_count=2,
+            tcp_user_timeout=PATIENCE * 1000,
+        )
         self._held.append(made)
         return made
 
@@ -78,6 +95,9 @@ class Postgres(Store):
                 "or give another database"
             )
         self.execute("SET synchronous_commit = on")
+        if shared:
+            self.execute(f"SET lock_timeout = '{PATIENCE}s'")
+            self.execute(f"SET idle_in_transaction_session_timeout = '{PATIENCE}s'")
         if self._is_there():
             return
         self.make_tables("BIGINT", "DOUBLE PRECISION", "BYTEA")
@@ -88,7 +108,8 @@ class Postgres(Store):
 
     def guarded(self) -> Any:
         """A block in which errors of PostgreSQL become ours."""
-        return translated(self.where, self._library.Error, OSError)
+        advice = "see whether the database can be reached"
+        return translated(self.where, self._library.Error, OSError, advice=advice)
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement on the connection that writes."""
@@ -104,13 +125,29 @@ class Postgres(Store):
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement that only reads."""
         with self._reading:
-            if self._reader is None or self._reader.closed:
-                self._reader = self._connect()
+            if self._reader is not None:
+                try:
+                    return _run(self._reader, statement, values)
+                except self._library.OperationalError:
+                    if not self._reader.closed:
+                        raise
+                self._held[:] = [one for one in self._held if one is not self._reader]
+            self._reader = self._connect()
             return _run(self._reader, statement, values)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """A block that is done as a whole or not at all, and synced when it ends."""
+        if self._in_turn:
+            self._in_turn = False
+            try:
+                yield
+                self.execute("COMMIT")
+            except BaseException:
+                with suppress(self._library.Error):
+                    self.execute("ROLLBACK")
+                raise
+            return
         if self._writer is not None and self._writer.closed:
             raise DataError(
                 f"{self.where}: the connection is lost, and with it the right to write; open the "
@@ -118,6 +155,76 @@ class Postgres(Store):
             )
         with self._writer.transaction():
             yield
+
+    # -- turns ------------------------------------------------------------------------------------
+
+    def begin_turn(self) -> Head:
+        """Lock the row of `journal`, over a new connection where the old one is lost."""
+        with self.guarded():
+            try:
+                return self._lock_row()
+            except self._library.OperationalError:
+                if not self._writer.closed:
+                    raise
+            self._connect_again()
+            return self._lock_row()
+
+    def _lock_row(self) -> Head:
+        self.execute("BEGIN")
+        try:
+            head = self._head(self.execute, for_update=True)
+        except BaseException:
+            with suppress(self._library.Error):
+                self.execute("ROLLBACK")
+            raise
+        self._in_turn = True
+        return head
+
+    def _connect_again(self) -> None:
+        self._held[:] = [one for one in self._held if one is not self._writer]
+        self._has_lease = False
+        self.forget_known()
+        self._writer = self._connect()
+        self._begin(shared=True)
+
+    def end_turn(self) -> None:
+        """Let go of the row."""
+        if self._in_turn:
+            self._in_turn = False
+            with self.guarded():
+                self.execute("ROLLBACK")
+
+    def has_lease(self) -> bool:
+        """Whether this process has the lease, or gets it now. Not in a turn of another thread."""
+        if self._writer is None or self._writer.closed:
+            return False
+        if not self._has_lease:
+            with self.guarded():
+                ((held,),) = self.execute(f"SELECT pg_try_advisory_lock({LEASE + 1})")
+            self._has_lease = bool(held)
+        return self._has_lease
+
+    @contextmanager
+    def opening(self) -> Iterator[None]:
+        """A block in which no other process makes agents."""
+        with self.guarded():
+            self.execute(f"SELECT pg_advisory_lock({LEASE + 2})")
+        try:
+            yield
+        finally:
+            with self.guarded():
+                self.execute(f"SELECT pg_advisory_unlock({LEASE + 2})")
+
+    def taken(self, ids: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Those of some agents and ids that decisions or records have."""
+        if not ids:
+            return set()
+        with self.guarded():
+            found = self.query(
+                "SELECT agent, id FROM events WHERE id = ANY(%s) AND kind IN (%s, %s)",
+                [[id for _, id in ids], DECISION, RECORD],
+            )
+        return set(found).intersection(ids)
 
     def size(self) -> int:
         """Bytes that events take; what was dropped counts until PostgreSQL has cleared it away."""
@@ -202,12 +309,14 @@ def _run(connection: Any, statement: str, values: Sequence[Any]) -> list[tuple[A
         return list(cursor.fetchall()) if cursor.description is not None else []
 
 
-def _without_password(address: str) -> str:
-    """An address as messages show it.
+def without_password(address: str) -> str:
+    """An address as messages show it; a directory is shown as it is.
 
-    >>> _without_password("postgresql://ann:secret@host/db")
+    >>> without_password("postgresql://ann:secret@host/db")
     'postgresql://ann@host/db'
     """
+    if not address.startswith(PREFIXES):
+        return address
     scheme, _, rest = address.partition("://")
     user, at, place = rest.rpartition("@")
     return f"{scheme}://{user.partition(':')[0]}{at}{place.partition('?')[0]}"

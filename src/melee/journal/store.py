@@ -134,6 +134,14 @@ class Store(ABC):
             self.execute(f"UPDATE journal SET start = {m}, start_checksum = {m}", place)
         return last - start.seq
 
+    def begin_turn(self) -> Head:
+        """Have nobody else write; where the chain ends. What is appended next ends the turn."""
+        raise NotImplementedError  # where only one may write, there are no turns
+
+    def end_turn(self) -> None:
+        """Let others write, where nothing was appended."""
+        raise NotImplementedError
+
     # -- reading ----------------------------------------------------------------------------------
 
     def head(self) -> Head:
@@ -198,6 +206,10 @@ class Store(ABC):
             )
         return bool(found)
 
+    def taken(self, ids: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Those of some agents and ids that decisions or records have."""
+        return {one for one in ids if self.is_taken(*one)}
+
     def checksum_at(self, seq: int) -> bytes | None:
         """The checksum of an event, or of the start; None where there is none."""
         start = self.start()
@@ -232,9 +244,13 @@ class Store(ABC):
         return bool(found) or bool(self.snapshots.of(agent))
 
     def agents(self) -> list[str]:
-        """The names of all agents with events or snapshots."""
+        """The names of all agents: those that were made, and those whose beginning was dropped.
+
+        Events are dropped only up to a snapshot of every agent; so a small index answers.
+        """
         with self.guarded():
-            found = {str(name) for (name,) in self.query("SELECT DISTINCT agent FROM events")}
+            rows = self.query(f"SELECT DISTINCT agent FROM events WHERE {_CHANGES}")
+        found = {str(name) for (name,) in rows}
         return sorted(found | self.snapshots.agents())
 
     def offer(self, name: str) -> Offer:
@@ -294,12 +310,14 @@ def _event(row: tuple[Any, ...]) -> Event:
 
 
 @contextmanager
-def translated(where: str, *errors: type[BaseException]) -> Iterator[None]:
+def translated(
+    where: str, *errors: type[BaseException], advice: str = "check the place and its disk"
+) -> Iterator[None]:
     """Errors of a database as ours."""
     try:
         yield
     except errors as error:
         said = " ".join(str(error).split()) or type(error).__name__
         full = "full" in said.lower() or "space" in said.lower()
-        advice = "make room on the disk" if full else "check the place and its disk"
-        raise DataError(f"{where}: the journal cannot be used ({said}); {advice}") from error
+        todo = "make room on the disk" if full else advice
+        raise DataError(f"{where}: the journal cannot be used ({said}); {todo}") from error

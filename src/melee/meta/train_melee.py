@@ -6,7 +6,8 @@ counts by its share as it is. Limits, or units of how far candidates are apart o
 damp the noise, and also what counts most: getting stuck loses much on a few tasks.
 
 Policies on the way, averaged over the latest generations, are judged on the same held-out synthetic
-tasks, and the best of those is returned. The range of its inputs and the guard's budget are
+tasks over the learner as it is played, which may have more hidden units than in training, and the
+best of those is returned. The range of its inputs and the guard's budget are
 measured there too.
 """
 
@@ -64,7 +65,7 @@ class MeleeTraining:
     policy
         The policy to fine-tune; None starts from the rule.
     hidden
-        Hidden units of the learner below the policy.
+        Hidden units of the learner below the policies that evolution compares.
     n_generations, n_tasks, n_candidates
         Generations, tasks in each, candidates.
     n_validation
@@ -261,10 +262,10 @@ def fitness(found: Floats) -> Floats:
 
 
 def validation_share(training: MeleeTraining, policy: Policy, apply: Mapper = here) -> float:
-    """Mean share of a policy over the held-out tasks."""
+    """Mean share of a policy over the held-out tasks, but for the guard as it is played."""
+    explorer = Melee(guard=False)
     jobs = [
-        (training.family, HELD_OUT + i, training.explorer, [policy])
-        for i in range(training.n_validation)
+        (training.family, HELD_OUT + i, explorer, [policy]) for i in range(training.n_validation)
     ]
     return float(np.mean(apply(shares, jobs)))
 

@@ -2,6 +2,21 @@
 
 import json
 import logging
+import sys
+
+
+def log_to_stderr(level: str, format: str) -> None:  # noqa: A002
+    """Have what melee logs, and warnings, come to the error stream, as `text` or as `json`."""
+    handler = logging.StreamHandler(sys.stderr)
+    if format == "json":
+        handler.setFormatter(JsonLines())
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.captureWarnings(True)
+    for name in ("melee", "py.warnings", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(level.upper() if name != "uvicorn" else "ERROR")
 
 
 class JsonLines(logging.Formatter):

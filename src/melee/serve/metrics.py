@@ -25,6 +25,32 @@ class Requests:
             self.buckets[route] = [0] * (len(BOUNDS) + 1)
         self.buckets[route][bisect_left(BOUNDS, seconds)] += 1
 
+    def joined(self, *others: "Requests") -> "Requests":
+        """These and those of other processes."""
+        all_ = Requests()
+        for one in (self, *others):
+            for key, n in one.counts.items():
+                all_.counts[key] = all_.counts.get(key, 0) + n
+            for route, seconds in one.seconds.items():
+                all_.seconds[route] = all_.seconds.get(route, 0.0) + seconds
+                so_far = all_.buckets.get(route, [0] * (len(BOUNDS) + 1))
+                both = zip(so_far, one.buckets[route], strict=True)
+                all_.buckets[route] = [a + b for a, b in both]
+        return all_
+
+    def to_json(self) -> dict[str, Any]:
+        """As another process can be told them."""
+        counts = [[*key, n] for key, n in self.counts.items()]
+        return {"counts": counts, "seconds": self.seconds, "buckets": self.buckets}
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> "Requests":
+        """What another process has told."""
+        made = cls()
+        made.counts = {(route, status): n for route, status, n in given["counts"]}
+        made.seconds, made.buckets = given["seconds"], given["buckets"]
+        return made
+
     def quantile(self, route: str, share: float, least: int = 1_000) -> float | None:
         """The least bound that this share of a route's requests took no longer than.
 

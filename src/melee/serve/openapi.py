@@ -157,6 +157,7 @@ SCHEMAS: dict[str, Schema] = {
             "last_reward": _or_null("number"),
             "time": NUMBER,
             "event": WHOLE,
+            "model": _object({"behind": WHOLE, "seconds": NUMBER, "lease": YES}),
             "diagnostics": {"type": "object", "additionalProperties": NUMBER},
             "alarms": _list(TEXT),
             "windows": _list(

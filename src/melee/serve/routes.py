@@ -6,15 +6,16 @@ The paths without an agent are those of the agent called `agent`.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from melee.errors import InputError, shown
-from melee.journal.journal import Journal
 from melee.labels import label_to_json
 from melee.serve import bodies
 from melee.serve.refusals import Refusal
-from melee.serve.service import Served, Service
 from melee.version import __version__
+
+if TYPE_CHECKING:  # a worker has routes, and no agents
+    from melee.serve.service import Served, Service
 
 MANY = 10_000
 """Contexts, rewards or actions in one request."""
@@ -38,13 +39,13 @@ Schema = dict[str, Any]
 class Call:
     """A request: what its path names, what follows the question mark, and its body."""
 
-    service: Service
+    service: "Service"
     path: dict[str, str]
     query: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
 
     @property
-    def served(self) -> Served:
+    def served(self) -> "Served":
         """The agent that it is for."""
         return self.service.find(self.path.get("agent", "agent"))
 
@@ -192,7 +193,7 @@ async def health(call: Call) -> Answer:
 
 async def ready(call: Call) -> Answer:
     """Whether it can decide, and keep what it decides."""
-    journal: Journal = call.service.journal
+    journal = call.service.journal
     if not call.service.is_ready or journal.has_failed:
         raise Refusal(503, "the journal cannot be written, or the service stops; try again")
     compiled = all(one.agent.ready for one in call.service.agents.values())
@@ -304,3 +305,5 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/openapi.json", "open", "This document.", document, "Document"),
     Route("GET", "/", "open", "The page for people.", page, "html"),
 )
+ALONE = (health, document, page)
+"""Handlers that need no service: any process can answer."""

@@ -6,7 +6,7 @@ import ipaddress
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from melee.errors import DataError, InputError
@@ -116,11 +116,13 @@ def check_host(host: str, keys: Keys) -> None:
         )
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket at an address."""
+def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A socket at an address; `shared` with others of this user that listen there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         made.bind((host, port))
         made.listen(2048)
@@ -133,8 +135,24 @@ def listen(host: str, port: int) -> socket.socket:
     return made
 
 
-def serve(app: App, listening: socket.socket, *, debug: bool = False) -> None:
-    """Answer requests until SIGTERM or Ctrl-C; then finish, sync and write snapshots."""
+def serve(
+    app: App,
+    listening: socket.socket,
+    *,
+    debug: bool = False,
+    begin: Callable[[Any], None] | None = None,
+) -> None:
+    """Answer requests until SIGTERM or Ctrl-C; then finish, sync and write snapshots.
+
+    Parameters
+    ----------
+    app, listening
+        What answers, and where.
+    debug
+        Whether to tell of every connection.
+    begin
+        Is called with the event loop, before anything is answered.
+    """
     config = uvicorn.Config(
         app,
         http=Protocol,
@@ -148,11 +166,18 @@ def serve(app: App, listening: socket.socket, *, debug: bool = False) -> None:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=DRAIN,
     )
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(Server(config).serve(sockets=[listening]))
+
+    async def run() -> None:
+        if begin is not None:
+            begin(asyncio.get_running_loop())
+        await Server(config).serve(sockets=[listening])
+
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(run())
 
 
-def _loop_factory() -> Any:
+def loop_factory() -> Any:
+    """What makes an event loop: uvloop, where there is one."""
     if sys.platform == "win32":
         return None
     with needed("melee serve", "serve"):

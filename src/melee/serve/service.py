@@ -3,8 +3,11 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,23 +16,30 @@ from melee.agent import Agent, offering
 from melee.agent.decision import Decision
 from melee.agent.explanation import Explanation
 from melee.agent.keeping import Keeper, decision_of, explain_past, offered_in, reopen
-from melee.checks import check_reward
+from melee.checks import check_reward, is_unicode
 from melee.contexts import Context, read_context
 from melee.errors import InputError, MeleeError, shown
 from melee.journal import Event, Journal, events
+from melee.journal.journal import is_shareable
+from melee.journal.postgres import Postgres
 from melee.journal.snapshots import check_agent
 from melee.labels import Label, label_to_json
 from melee.serve.metrics import Requests, family
 from melee.serve.refusals import Refusal
 from melee.serve.syncing import Syncing
+from melee.serve.turns import NodeKeeper, Turns
 from melee.serve.watching import SLOW, Watch
 
 MAX_AGENTS = 100
 """Agents in one service."""
 RECENT = 10_000
 """Events that are read at the start, for the windows to show what was before."""
+FEW, CHUNK = 1_000, 50
+"""So many are read before the first request; of more, so many at a time, between requests."""
 EVERY = 1.0
 """Seconds from one look for decisions whose time is over to the next."""
+OLD = 10.0
+"""Seconds since a look at the journal after which something is wrong."""
 _log = logging.getLogger("melee.serve")
 
 
@@ -41,10 +51,13 @@ class Served:
     agent: Agent
     keeper: Keeper
     watch: Watch = field(default_factory=Watch)
+    chosen: OrderedDict[str, Label] = field(default_factory=OrderedDict)  # of late, elsewhere
 
 
 class Service:
     """The agents of a journal; all of it in the thread of one event loop.
+
+    A journal that other services share is written in turns (see `melee.serve.turns`).
 
     Parameters
     ----------
@@ -59,12 +72,16 @@ class Service:
         self.max_agents = max_agents
         self.agents: dict[str, Served] = {}
         self.requests = Requests()
+        self.n_workers = 1
         self.started = time.time()
         self.is_ready = False
         self._syncing: Syncing | None = None
+        self._turns: Turns | None = None
         self._one_change = asyncio.Lock()
         self._one_replay = asyncio.Lock()
         self._ticking: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._past: Iterator[Event] = iter(())
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -79,40 +96,83 @@ class Service:
         names = [*dict.fromkeys((*self.journal.store.agents(), *parameters))]
         if len(names) > self.max_agents:
             raise InputError(f"there are {len(names)} agents; expected at most {self.max_agents}")
-        for name in names:
-            own = self.journal.another(name)
-            given = parameters.get(name)
-            self._take(name, reopen(own) if given is None else Agent(**given, journal=own))
+        with self._opening():
+            for name in names:
+                own = self.journal.another(name)
+                given = parameters.get(name)
+                self._take(name, reopen(own) if given is None else Agent(**given, journal=own))
         self._look_back()
+
+    def _opening(self) -> Any:
+        """A block in which no other service makes agents."""
+        store = self.journal.store
+        return store.opening() if isinstance(store, Postgres) else nullcontext()
 
     def _take(self, name: str, agent: Agent) -> Served:
         keeper = agent._keeper
         assert keeper is not None
         keeper.waits = False
-        served = self.agents[name] = Served(name, agent, keeper)
+        served = Served(name, agent, keeper)
+        if self._turns is not None:
+            self._share(served)
+        self.agents = {**self.agents, name: served}
         return served
+
+    def _share(self, served: Served) -> None:
+        """Have an agent change in turns only."""
+        assert self._turns is not None
+        before = served.keeper
+        keeper = NodeKeeper(served.agent, before.journal, before.began, self._turns)
+        keeper._since = before._since
+        served.agent._hold(keeper)
+        served.keeper = keeper
+
+    def _adopt(self, name: str) -> None:
+        """Take in an agent that another service has made."""
+        self._take(name, reopen(self.journal.another(name), note=False))
 
     def _look_back(self) -> None:
         """Have windows show what happened before this process."""
-        chosen: dict[tuple[str, str], Label] = {}
-        first = max(self.journal.start.seq, self.journal.head.seq - RECENT)
-        for event in self.journal.store.rows(first):
-            served = self.agents.get(event.agent)
-            if served is None or event.id is None:
-                continue
-            if event.kind == events.DECISION:
-                decision, decided = decision_of(event, self.journal)
-                chosen[event.agent, event.id] = decision.action
-                explored = decided.pmf[decided.action] < max(decided.pmf)
-                served.watch.decided(decision.action, explored=explored, now=event.time)
-            elif event.kind == events.REWARD and (event.agent, event.id) in chosen:
-                label = chosen.pop((event.agent, event.id))
-                served.watch.rewarded(label, event.content["reward"], now=event.time)
+        end = self.journal.head.seq
+        first = max(self.journal.start.seq, end - RECENT)
+        self._past = self.journal.store.rows(first, end)
+        if end - first <= FEW:
+            for event in self._past:
+                self._see(event)
+
+    async def _read_past(self) -> None:
+        """The same while requests are answered, where there is much of it."""
+        while some := await asyncio.to_thread(lambda: list(islice(self._past, CHUNK))):
+            for event in some:
+                self._see(event)
+            await asyncio.sleep(0.0)
+
+    def _see(self, event: Event) -> None:
+        """Have windows show what was not asked for here."""
+        served = self.agents.get(event.agent)
+        if served is None or event.id is None:
+            return
+        if event.kind == events.DECISION:
+            decision, decided = decision_of(event, self.journal)
+            served.chosen[event.id] = decision.action
+            if len(served.chosen) > RECENT:
+                served.chosen.popitem(last=False)
+            explored = decided.pmf[decided.action] < max(decided.pmf)
+            served.watch.decided(decision.action, explored=explored, now=event.time)
+        elif event.kind == events.REWARD and event.id in served.chosen:
+            label = served.chosen.pop(event.id)
+            served.watch.rewarded(label, event.content["reward"], now=event.time)
 
     async def start(self) -> None:
         """Begin to answer."""
-        self._syncing = Syncing(self.journal)
+        if self.journal.is_shared:
+            self._turns = Turns(self.journal, self._keepers, self._see, self._adopt)
+            for served in self.agents.values():
+                self._share(served)
+        else:
+            self._syncing = Syncing(self.journal)
         self._ticking = asyncio.create_task(self._tick())
+        self._reading = asyncio.create_task(self._read_past())
         self.is_ready = True
 
     async def _tick(self) -> None:
@@ -120,8 +180,9 @@ class Service:
         while True:
             await asyncio.sleep(EVERY)
             for served in self.agents.values():
-                if served.agent.timeout is not None:
+                if served.agent.timeout is not None and (self._turns is None or self._turns.leads):
                     try:
+                        await self._turn(served)
                         served.agent.give_up()
                         await self._on_disk(served)
                     except MeleeError as error:
@@ -130,10 +191,13 @@ class Service:
     async def stop(self) -> None:
         """Write what is queued, and a snapshot of every agent; let go of the journal."""
         self.is_ready = False
-        if self._ticking is not None:
-            self._ticking.cancel()
+        for task in (self._ticking, self._reading):
+            if task is not None:
+                task.cancel()
         if self._syncing is not None:
             await asyncio.to_thread(self._syncing.stop)
+        if self._turns is not None:
+            await self._turns.stop()
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
@@ -147,15 +211,30 @@ class Service:
         finally:
             self.journal.close()
 
-    def _catch_up(self, served: Served) -> None:
-        """Have an agent be what the disk says, if something that it did could not be kept."""
-        with served.keeper:
-            pass
+    def _keepers(self) -> dict[str, Keeper]:
+        return {name: served.keeper for name, served in self.agents.items()}
+
+    async def _turn(self, served: Served, ids: Sequence[Any] = ()) -> None:
+        """Return where the agent is what the journal says, and may change; until the next `await`.
+
+        Parameters
+        ----------
+        served
+            The agent.
+        ids
+            Those that decisions are about to have.
+        """
+        if self._turns is None:
+            with served.keeper:  # if something could not be kept, it is what the disk says again
+                pass
+        else:
+            await self._turns.take([(served.name, id) for id in ids if _can_be_kept(id)])
 
     async def _on_disk(self, served: Served) -> None:
         """Return when all that an agent has done is on disk."""
-        assert self._syncing is not None
-        await self._syncing.wait(served.keeper.latest)
+        waiting = self._syncing or self._turns
+        assert waiting is not None
+        await waiting.wait(served.keeper.latest)
 
     def find(self, name: str) -> Served:
         """The agent of that name."""
@@ -178,6 +257,7 @@ class Service:
     ) -> dict[str, Any]:
         """One decision; the same one again for the same request under the same id."""
         agent = served.agent
+        await self._turn(served, [] if id is None else [id])
         try:
             decision = agent.act(context, actions=actions, id=id)
         except InputError:
@@ -234,7 +314,7 @@ class Service:
     ) -> list[dict[str, Any]]:
         """Many decisions, all or none; those that were made before are answered again."""
         agent = served.agent
-        self._catch_up(served)
+        await self._turn(served, ids or ())
         taken = set() if ids is None else {id for id in ids if self._is_taken(served, id)}
         if ids is None or not taken or len(ids) != len(contexts) or len(set(ids)) != len(ids):
             decisions = agent.act_many(contexts, actions=actions, ids=ids)
@@ -270,6 +350,8 @@ class Service:
             return False
         if served.agent._pending.knows(id):
             return True
+        if not _can_be_kept(id) or id in getattr(served.keeper, "free", ()):
+            return False
         try:
             return served.keeper.journal.find(id) is not None
         except (UnicodeError, ValueError):  # no text that could be kept
@@ -303,15 +385,16 @@ class Service:
 
     async def look(self, served: Served, id: str, *, explain: bool = False) -> dict[str, Any]:
         """A decision of any time: what it was about, its reward, and why it was made."""
-        self._catch_up(served)
-        await self._on_disk(served)
+        if self._turns is None:
+            await self._turn(served)
+            await self._on_disk(served)
         journal = served.keeper.journal
         event = _found(journal, id)
         if event is None:
             raise Refusal(404, _unknown(served, id))
         decision, decided = decision_of(event, journal)
         reward = journal.find(id, events.REWARD)
-        waits = id in served.agent._pending.waiting
+        waits = reward is None and id in served.agent._pending.waiting
         context = decided.context
         answer = to_json(decision) | {
             "time": event.time,
@@ -339,7 +422,7 @@ class Service:
     async def reward(self, served: Served, rewards: list[tuple[str, float]]) -> dict[str, Any]:
         """Rewards of decisions, all or none; those that came before are not learned again."""
         agent, watch = served.agent, served.watch
-        self._catch_up(served)
+        await self._turn(served)
         if agent.timeout is not None:
             agent.give_up()
         new: dict[str, float] = {}
@@ -406,9 +489,20 @@ class Service:
                 raise Refusal(
                     409, f"there are {len(self.agents)} agents already, and no more are allowed"
                 )
+            if self._turns is not None:
+                created: tuple[bool, Served] = await self._turns.between(
+                    lambda: self._create(name, parameters)
+                )
+                return created
             own = self.journal.another(name)
             agent = await asyncio.to_thread(lambda: Agent(**parameters, journal=own))
             return True, self._take(name, agent)
+
+    def _create(self, name: str, parameters: dict[str, Any]) -> tuple[bool, Served]:
+        """The same in a journal that others share, who may have made it meanwhile."""
+        with self._opening():
+            is_new = not self.journal.store.has(name)
+            return is_new, self._take(name, Agent(**parameters, journal=self.journal.another(name)))
 
     async def change_actions(
         self, served: Served, added: list[Label], removed: list[Label]
@@ -418,6 +512,7 @@ class Service:
         both = [label for label in added if label in removed]
         if both:
             raise InputError(f"action {shown(both[0])} is to be added and removed; choose one")
+        await self._turn(served)
         now = agent.actions_
         new = [label for label in added if label not in now]
         gone = [label for label in removed if label in now]
@@ -462,10 +557,22 @@ class Service:
             "last_reward": watch.last_reward,
             "time": now,
             "event": self.journal.head.seq,
+            "model": self.freshness(),
             "diagnostics": diagnostics,
             "alarms": self.alarms(served, now),
             **watch.to_json(labels, now),
         }
+
+    def freshness(self) -> dict[str, Any]:
+        """How old models are: what the last look at the journal has brought, and when that was.
+
+        No decision is by an old one: it waits for all events before it. What is shown, and who
+        reads without deciding, is as of that look.
+        """
+        if self._turns is None:
+            return {"behind": 0, "seconds": 0.0, "lease": True}
+        turns = self._turns
+        return {"behind": turns.n_behind, "seconds": turns.age, "lease": turns.leads}
 
     def alarms(self, served: Served, now: float) -> list[str]:
         """What is wrong, in words."""
@@ -473,6 +580,12 @@ class Service:
         said = []
         if self.journal.has_failed:
             said.append("The journal could not be written: make room on its disk, or mend it.")
+        age = self.freshness()["seconds"]
+        if age > OLD:
+            said.append(
+                f"The journal could not be reached for {age:.0f} seconds: nothing is decided until "
+                "its database answers."
+            )
         said += served.watch.alarms(agent.actions_, now)
         if agent.n_pending_ > 0.9 * agent.max_pending:
             said.append(
@@ -489,7 +602,7 @@ class Service:
 
     def metrics(self) -> str:
         """Everything that Prometheus may want."""
-        lines = list(self.requests.lines())
+        lines, fresh = list(self.requests.lines()), self.freshness()
 
         def each(name: str, kind: str, about: str, value: Any) -> None:
             rows = [({"agent": one.name}, value(one)) for one in self.agents.values()]
@@ -511,10 +624,19 @@ class Service:
             ("melee_journal_events", "gauge", "The last event's number.", self.journal.head.seq),
             ("melee_journal_syncs_total", "counter", "Syncs.", self.journal.n_syncs),
             ("melee_journal_failures_total", "counter", "Failures.", self.journal.n_failures),
+            ("melee_model_behind_events", "gauge", "Events of others at a look.", fresh["behind"]),
+            ("melee_model_age_seconds", "gauge", "Since the last look.", fresh["seconds"]),
+            ("melee_lease_held", "gauge", "Whether it writes snapshots.", int(fresh["lease"])),
+            ("melee_workers", "gauge", "Processes that take requests.", self.n_workers),
             ("melee_start_time_seconds", "gauge", "When it was started.", self.started),
         ):
             lines.extend(family(name, kind, about, [({}, value)]))
         return "\n".join(lines) + "\n"
+
+
+def open_journal(address: str, keep_days: float | None = None) -> Journal:
+    """The journal of a service: a directory for itself, or a database with others."""
+    return Journal(address, keep_days=keep_days, shared=is_shareable(address))
 
 
 def to_json(decision: Decision) -> dict[str, Any]:
@@ -566,7 +688,14 @@ def _is_offered(served: Served, event: Event, actions: Any) -> bool:
     return some == (actions is not None) and (not some or set(actions) == set(offer.labels))
 
 
+def _can_be_kept(id: Any) -> bool:
+    """Whether an id is a text that any journal holds."""
+    return isinstance(id, str) and 0 < len(id) <= 200 and "\0" not in id and is_unicode(id)
+
+
 def _found(journal: Journal, id: str) -> Event | None:
+    if not _can_be_kept(id):
+        return None
     try:
         return journal.find(id)
     except (UnicodeError, ValueError):  # no text that could be kept

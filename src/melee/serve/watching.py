@@ -100,7 +100,7 @@ class Watch:
         if found is None:
             found = self._minutes[number] = Minute()
             while len(self._minutes) > KEPT:
-                self._minutes.popitem(last=False)
+                del self._minutes[min(self._minutes)]  # those of before may come late
         return found
 
     def decided(self, label: Label, *, explored: bool, now: float) -> None:
@@ -120,7 +120,7 @@ class Watch:
         minute.all.add(reward)
         minute.largest = max(minute.largest, abs(reward))
         self.rewards.add(reward)
-        self.last_reward = now
+        self.last_reward = max(now, self.last_reward or now)
         if len(self._values) < 3:
             self._values.add(reward)
 
