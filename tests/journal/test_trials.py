@@ -238,6 +238,15 @@ def test_trials_need_a_journal_and_actions():
         Trials(Agent(ACTIONS, QUICK))
 
 
+def test_candidates_cannot_be_tried_beside_others(place):
+    agent = Agent(journal=place)
+    agent.act({"hour": 1}, actions={"a": {"x": 1}, "b": {"x": 2}})
+    with pytest.raises(InputError, match="has no actions of its own, and only those that have can"):
+        Trials(agent).begin("other", "uniform", share=0.5)
+    assert agent._trials == {}
+    agent.close()
+
+
 # -- shadows -----------------------------------------------------------------------------------
 
 
@@ -361,6 +370,20 @@ def test_nothing_is_claimed_where_choices_never_varied(place, probability, sente
     assert sentence in found.sentence
     assert (found.average, found.low, found.p_value) == (None, None, None)
     agent.close()
+
+
+def test_nothing_is_said_of_what_has_no_reward_yet(place):
+    agent = Agent(ACTIONS, QUICK, journal=place)
+    trials = Trials(agent)
+    trials.begin("other", "uniform", share=0.5)
+    trials.begin("shade", "uniform")
+    assert [one.average for one in trials.compare()] == [None, None]
+    agent.follow({"hour": 1}, "b", probability=0.5)
+    trials.act({"hour": 1})
+    said = [one.sentence for one in compare(keeper_of(agent).journal)]
+    assert len(said) == 3
+    assert all(one.startswith("nothing can be said yet: 0 rounds count") for one in said)
+    trials.close()
 
 
 def test_a_followed_choice_is_exported_with_the_probability_that_it_had(place):

@@ -97,9 +97,11 @@ class Tally:
 
         They average 1, but for luck, where everything has a chance.
         """
+        if len(self) < ENOUGH:
+            return False
         _, ours, _ = self._arrays()
-        reach = 3.0 * float(ours.std()) / math.sqrt(max(len(ours), 1))
-        return len(ours) > 0 and 1.0 - float(ours.mean()) > reach + 0.02
+        reach = 3.0 * float(ours.std()) / math.sqrt(len(ours))
+        return 1.0 - float(ours.mean()) > reach + 0.02
 
     def difference(self, reward_range: RewardRange) -> Difference | None:
         """Ours minus theirs; None where there is too little to say anything."""
