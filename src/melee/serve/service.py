@@ -180,10 +180,11 @@ class Service:
             served.chosen[event.id] = decision.action
             if len(served.chosen) > RECENT:
                 served.chosen.popitem(last=False)
-            explored = decided.pmf[decided.action] < max(decided.pmf)
+            given = "given" in decided.about
+            explored = not given and decided.pmf[decided.action] < max(decided.pmf)
             watch = served.watch
             watch.decided(decision.action, explored=explored, now=event.time, id=event.id)
-            served.follows = served.follows or "given" in decided.about
+            served.follows = served.follows or given
         elif event.kind == events.REWARD and event.id in served.chosen:
             label = served.chosen.pop(event.id)
             reward = event.content["reward"]
@@ -421,7 +422,7 @@ class Service:
     def _note(self, served: Served, decisions: Sequence[Decision]) -> None:
         now = time.time()
         for one in decisions:
-            explored = one.probability < max(one.probabilities)
+            explored = one.policy != GIVEN and one.probability < max(one.probabilities)
             served.watch.decided(one.action, explored=explored, now=now, id=one.id)
             _log.debug("decision", extra={"agent": served.name, "id": one.id, "action": one.action})
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from melee.agent.keeping import unique_prefix
 from melee.agent.trials import agent_name, check_trial, draw
 from melee.errors import InputError, MeleeError, shown
+from melee.explorers import parse
 from melee.journal.snapshots import check_agent
 from melee.serve.refusals import Refusal
 from melee.trials.trials import acted, begin, end
@@ -120,7 +121,8 @@ async def change(
             service._take(check_agent(own), others[name])
             served.trials.append(name)
     await service._on_disk(served)
-    return {"trial": name, "explorer": agent._trials[name].explorer, "share": trial.share}
+    spec = parse(agent._trials[name].explorer).short_spec
+    return {"trial": name, "explorer": spec, "share": trial.share}
 
 
 async def stop(service: "Service", served: "Served", name: str) -> None:

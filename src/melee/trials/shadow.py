@@ -223,7 +223,7 @@ class Shadow:
             sentence += f"; it would have chosen the same in {agreement:.0%}"
         return Compared(
             self.name,
-            self.agent._chosen.spec,
+            self.agent._chosen.short_spec,
             0.0,
             "apprentice" if self.is_apprentice else "shadow",
             n,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from melee.agent.trials import Trial, agent_name
 from melee.checks import RewardRange
+from melee.explorers import parse
 from melee.journal import Event, Journal, events
 from melee.trials.shadow import ends_of
 from melee.trials.tally import Compared, Tally, in_words
@@ -139,7 +140,7 @@ class SideBySide:
         found = tally.difference(reward_range) if self.own.get(name) else None
         return Compared(
             name,
-            trial.explorer,
+            parse(trial.explorer).short_spec,
             trial.share,
             "share",
             len(tally),
