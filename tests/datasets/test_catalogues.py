@@ -1,12 +1,16 @@
 """Tasks whose actions have features."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
 import melee
-from melee.datasets.catalogues import KIOSKS, Kiosk, draw_catalogue, value_task
+from melee.datasets.catalogues import KIOSKS, Kiosk, catalogue_task, draw_catalogue, value_task
 from melee.errors import DataError, InputError
 from melee.rows import Rows
 from melee.task import Task
@@ -48,6 +52,21 @@ def test_a_catalogue_has_so_many_articles_at_a_time_and_pays_as_it_says():
     assert abs(task.expected.mean() - 0.3) < 0.02
     assert abs((task.rewards - task.expected).mean()) < 0.01
     assert set(melee.load_suite("catalogue").names) == set(KIOSKS)
+
+
+MADE = """
+from melee.datasets.catalogues import catalogue_task
+print(catalogue_task("news-40").content_hash)
+"""
+
+
+def test_a_catalogue_is_the_same_to_the_bit_with_any_number_of_threads():
+    """Workers of a benchmark have one, and the process that plans has as many as cores."""
+    one = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", MADE], env=one, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == catalogue_task("news-40").content_hash
 
 
 def test_features_are_part_of_what_is_played():

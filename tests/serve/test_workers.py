@@ -26,7 +26,7 @@ from melee.serve.learner import Desk, Office
 from melee.serve.metrics import Requests
 from melee.serve.service import Service
 from melee.serve.supervisor import Supervisor, check_workers, listen_together
-from melee.serve.worker import LOST, Front, Learner
+from melee.serve.worker import LOST, DistantLearner, Front
 from tests.journals import reading, straight
 from tests.serve.crowds import Crowd, children, everybody
 from tests.serve.servers import QUICK, Local, Process, running
@@ -282,7 +282,7 @@ class Worker(Local):
 
     def __init__(self, place):
         self.runner = asyncio.Runner()
-        self.learner = Learner(str(place))
+        self.learner = DistantLearner(str(place))
         self.app = Front(self.learner, Keys())
         self.runner.run(self.learner.start())
 

@@ -133,7 +133,10 @@ def draw_catalogue(kiosk: Kiosk, name: str, rng: np.random.Generator) -> Task:
     contexts = rng.normal(size=(n, 6))
     taste = rng.normal(size=(6, len(TOPICS))) * kiosk.taste / np.sqrt(6.0)
     likes_length = contexts[:, :1] * 0.4
-    scores = contexts @ taste[:, topics] + rng.normal(size=len(TOPICS))[topics] * 0.4
+    # Summed in a fixed order: BLAS takes another one with other threads, and a task is known by
+    # its bits.
+    likes = sum(contexts[:, [j]] * taste[j] for j in range(6))
+    scores = likes[:, topics] + rng.normal(size=len(TOPICS))[topics] * 0.4
     scores = scores + likes_length * length - 0.3 * np.abs(price - contexts[:, 1:2])
     scores += rng.normal(size=n_items) * kiosk.own
     expected = 1.0 / (1.0 + np.exp(-(scores + _offset(scores, kiosk.rate))))

@@ -125,10 +125,10 @@ class Commits:
 
     def _hand_over(self) -> None:
         """Let one of those who wait lead, or nobody."""
-        for one in self._tickets:
-            if one.n_waiting:
-                one.leads = True
-                one.call()
+        for ticket in self._tickets:
+            if ticket.n_waiting:
+                ticket.leads = True
+                ticket.call()
                 return
         self._is_led = False
 
@@ -155,19 +155,19 @@ class Commits:
         self.written = head
         seq = head.seq - len(drafts)
         with self._queueing:
-            for one in tickets:
-                seq += one.n_events
-                one.seq = seq
-                one.call()
+            for ticket in tickets:
+                seq += ticket.n_events
+                ticket.seq = seq
+                ticket.call()
 
     def _fail(self, error: BaseException, tickets: list[Ticket]) -> None:
         """Whatever was queued after what failed builds on it, and fails as well."""
         with self._queueing:
             self.error = error
             self.n_failures += 1
-            for one in (*tickets, *self._tickets):
-                one.error = error
-                one.call()
+            for ticket in (*tickets, *self._tickets):
+                ticket.error = error
+                ticket.call()
             self._queue, self._tickets = [], []
 
     @contextmanager

@@ -71,7 +71,9 @@ class NodeKeeper(Keeper):
                 self._fold_again()
                 return []
             last = self._last.seq or 0
-            new = [one for one in found if one.seq > last and one.agent == self.journal.name]
+            new = [
+                event for event in found if event.seq > last and event.agent == self.journal.name
+            ]
             try:
                 fold(self.agent, new, self.journal.offer)
             except BaseException:
@@ -140,7 +142,7 @@ class Turns:
         self._keepers, self._seen, self._adopt = keepers, seen, adopt
         self.is_open = self.leads = False
         self.n_behind = 0
-        self._place = min((one.began for one in keepers().values()), default=journal.head)
+        self._place = min((keeper.began for keeper in keepers().values()), default=journal.head)
         self._fresh = time.monotonic()
         self._not_before = 0.0
         self._asked: list[tuple[asyncio.Future[None], Sequence[tuple[str, str]]]] = []
@@ -254,13 +256,13 @@ class Turns:
             found = before + self._catch_up(head)
             taken = self._store.taken(ids)
             keepers = self._keepers()
-            for one in keepers.values():
-                if isinstance(one, NodeKeeper):
-                    one.free.clear()
+            for keeper in keepers.values():
+                if isinstance(keeper, NodeKeeper):
+                    keeper.free.clear()
             for name, id in ids:
-                one = keepers[name]
-                if isinstance(one, NodeKeeper) and (name, id) not in taken:
-                    one.free.add(id)
+                keeper = keepers[name]
+                if isinstance(keeper, NodeKeeper) and (name, id) not in taken:
+                    keeper.free.add(id)
         except BaseException:
             self.journal.end_turn()
             raise
@@ -275,14 +277,14 @@ class Turns:
         end = self.journal.written
         if end is not None and end.seq > self._place.seq:
             self._place = end
-            for one in self._keepers().values():
-                one._last = Ticket(seq=end.seq)
+            for keeper in self._keepers().values():
+                keeper._last = Ticket(seq=end.seq)
         self._fresh = time.monotonic()
         with self.journal.held():
             self._ask_for_lease()
-        for one in self._keepers().values():
-            if one._since >= self.journal.snapshot_every:
-                one._snapshot_soon()
+        for keeper in self._keepers().values():
+            if keeper._since >= self.journal.snapshot_every:
+                keeper._snapshot_soon()
 
     def _look(self) -> list[Event]:
         """Catch up with the others, in nobody's turn, and ask for the lease; their events."""
@@ -312,19 +314,19 @@ class Turns:
         if place != head:
             raise DataError(f"{self.journal.where}: it ends otherwise than it says; restore a copy")
         folded = []
-        for one in list(self._keepers().values()):
-            if isinstance(one, NodeKeeper):
-                folded += one.catch_up(found, head)
+        for keeper in list(self._keepers().values()):
+            if isinstance(keeper, NodeKeeper):
+                folded += keeper.catch_up(found, head)
         self.n_behind = len(found)
         self._place, self._fresh = head, time.monotonic()
         known = self._keepers()
-        for name in dict.fromkeys(one.agent for one in found if one.agent not in known):
+        for name in dict.fromkeys(event.agent for event in found if event.agent not in known):
             self._adopt(name)
         return folded
 
     def _look_at(self, found: Sequence[Event]) -> None:
-        for one in sorted(found, key=lambda event: event.seq):
-            self._seen(one)
+        for event in sorted(found, key=lambda each: each.seq):
+            self._seen(event)
 
 
 async def _settle(future: "asyncio.Future[Any]", job: Any) -> None:
