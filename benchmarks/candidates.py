@@ -77,15 +77,15 @@ def main() -> None:
     done = {}
     if file.exists():
         for line in file.read_text().splitlines():
-            one = json.loads(line)
-            done[one["part"], one["task"], one["who"]] = one
+            result = json.loads(line)
+            done[result["part"], result["task"], result["who"]] = result
     for part, task, who, run in jobs(given):
         if (part, task, who) not in done:
-            one = {"part": part, "task": task, "who": who, **run()}
-            print(json.dumps(one), flush=True)
+            result = {"part": part, "task": task, "who": who, **run()}
+            print(json.dumps(result), flush=True)
             with file.open("a") as out:
-                out.write(json.dumps(one) + "\n")
-            done[part, task, who] = one
+                out.write(json.dumps(result) + "\n")
+            done[part, task, who] = result
     report(list(done.values()))
 
 
@@ -248,8 +248,9 @@ def speed_vw(n: int) -> dict[str, float]:
         for i in range(rounds):
             named = " ".join(f"{k}:{v}" for k, v in contexts[i % 500].items())
             lines = [
-                "|a " + " ".join(f"{k}={v}" if k == "topic" else f"{k}:{v}" for k, v in one.items())
-                for one in items.values()
+                "|a "
+                + " ".join(f"{k}={v}" if k == "topic" else f"{k}:{v}" for k, v in item.items())
+                for item in items.values()
             ]
             pmf = np.array(workspace.predict("\n".join([f"shared |c {named}", *lines])))
             chosen = int(rng.choice(n, p=pmf / pmf.sum()))
@@ -272,20 +273,22 @@ def report(results: list[dict[str, Any]]) -> None:
         ("catalogue", ("share", "lead of new", "reward")),
         ("speed", ("microseconds", "act alone")),
     ):
-        own = [one for one in results if one["part"] == part]
+        own = [result for result in results if result["part"] == part]
         if not own:
             continue
         print(f"\n{part}\n")
-        names = list(dict.fromkeys(one["who"] for one in own))
-        by_task = list(dict.fromkeys(one["task"] for one in own))
+        names = list(dict.fromkeys(result["who"] for result in own))
+        by_task = list(dict.fromkeys(result["task"] for result in own))
         for number in numbers:
             print(f"| {number} | {' | '.join(by_task)} | mean |")
             print("| --- |" + " ---: |" * (len(by_task) + 1))
             for who in names:
-                found = {one["task"]: one.get(number) for one in own if one["who"] == who}
+                found = {
+                    result["task"]: result.get(number) for result in own if result["who"] == who
+                }
                 cells = [found.get(task) for task in by_task]
-                shown = ["" if one is None else f"{one:.3f}" for one in cells]
-                known = [one for one in cells if one is not None]
+                shown = ["" if share is None else f"{share:.3f}" for share in cells]
+                known = [share for share in cells if share is not None]
                 mean = f"{np.mean(known):.4f}" if len(known) == len(cells) else ""
                 print(f"| {who} | {' | '.join(shown)} | {mean} |")
             print()

@@ -2,11 +2,11 @@
 
     python -m benchmarks.service [--pairs N] [--repeats N] [--events N] [--place DIR] [--docs]
 
-Pairs are decisions with their rewards, of the default agent with ten actions, by `melee load` with
-64 callers at once, on the machine of the service: both share its cores. The sides take turns, and
-each has a service of its own. Durability is what a disk costs beside a file system in memory, where
-a sync is free. CPU seconds are those of the service's processes, which tell more than the clock
-does on a machine that others use; its load average stands beside them.
+Pairs are decisions with their rewards, of the default agent with ten actions, by `melee load-test`
+with 64 callers at once, on the machine of the service: both share its cores. The sides take turns,
+and each has a service of its own. Durability is what a disk costs beside a file system in memory,
+where a sync is free. CPU seconds are those of the service's processes, which tell more than the
+clock does on a machine that others use; its load average stands beside them.
 
 Then a service with so many events behind it is killed under load, and started again: how long until
 it is ready, and until it has decided.
@@ -46,7 +46,7 @@ class Figure(NamedTuple):
     load: float
 
 
-class Service:
+class ServiceProcess:
     """A service in processes of its own."""
 
     def __init__(self, place: Path, *options: str, port: int = 0) -> None:
@@ -106,8 +106,8 @@ def _cpu(pid: int) -> float:
 
 
 def load(url: str, n_pairs: int) -> float:
-    """Pairs a second, by `melee load`."""
-    command = [sys.executable, "-m", "melee.cli", "load", url, "--pairs", str(n_pairs)]
+    """Pairs a second, by `melee load-test`."""
+    command = [sys.executable, "-m", "melee.cli", "load-test", url, "--pairs", str(n_pairs)]
     done = subprocess.run(
         [*command, "--callers", str(CALLERS)], capture_output=True, text=True, check=True
     )
@@ -119,7 +119,7 @@ def load(url: str, n_pairs: int) -> float:
 
 def measure(place: Path, n_pairs: int, *options: str) -> Figure:
     """A service at a place, warmed, under load."""
-    service = Service(place, *options)
+    service = ServiceProcess(place, *options)
     try:
         service.wait()
         while not service.ask("/ready")["compiled"]:
@@ -145,16 +145,18 @@ def past(place: Path, n_events: int) -> None:
             {"age": chance.randrange(18, 90), "hour": chance.randrange(24)} for _ in range(1_000)
         ]
         made = agent.act_many(contexts)
-        agent.learn_many([one.id for one in made], [float(chance.random() < 0.3) for _ in made])
+        agent.learn_many(
+            [decision.id for decision in made], [float(chance.random() < 0.3) for _ in made]
+        )
     agent.close()
 
 
 def start(place: Path, *options: str) -> tuple[float, float]:
     """Kill a service under load, and start it again: seconds to ready, and to a decision."""
-    service = Service(place, *options)
+    service = ServiceProcess(place, *options)
     service.wait()
     caller = subprocess.Popen(
-        [sys.executable, "-m", "melee.cli", "load", service.url, "--pairs", "1000000"],
+        [sys.executable, "-m", "melee.cli", "load-test", service.url, "--pairs", "1000000"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -163,7 +165,7 @@ def start(place: Path, *options: str) -> tuple[float, float]:
     caller.kill()
     caller.wait()
     time.sleep(1.0)
-    service = Service(place, *options)
+    service = ServiceProcess(place, *options)
     ready = service.wait()
     service.ask("/v1/decisions", {"context": {"age": 31}})
     decided = time.perf_counter() - service.began
@@ -179,19 +181,23 @@ def table(sides: dict[str, list[Figure]], starts: dict[str, list[tuple[float, fl
         "| --- | ---: | --- |",
     ]
     for name, figures in sides.items():
-        rates = [one.rate for one in figures]
-        cpu = {kind: statistics.median(one.cpu[kind] for one in figures) for kind in figures[0].cpu}
+        rates = [figure.rate for figure in figures]
+        cpu = {
+            kind: statistics.median(figure.cpu[kind] for figure in figures)
+            for kind in figures[0].cpu
+        }
         parts = " + ".join(f"{kind} {value:.0f}" for kind, value in cpu.items() if value >= 1.0)
         lines.append(f"| {name} | {max(rates):,.0f}, {statistics.median(rates):,.0f} | {parts} |")
-    one, memory, two = ([one.rate for one in figures] for figures in sides.values())
-    loads = [one.load for figures in sides.values() for one in figures]
+    alone, memory, two = ([figure.rate for figure in figures] for figures in sides.values())
+    loads = [figure.load for figures in sides.values() for figure in figures]
     median = statistics.median
     lines += [
         "",
-        f"Durability costs {1 - max(one) / max(memory):.0%} of the pairs (by the medians "
-        f"{1 - median(one) / median(memory):.0%}); two workers take {max(two) / max(one):.2f} × as "
-        f"many as one process (by the medians {median(two) / median(one):.2f}). {os.cpu_count()} "
-        f"cores, which `melee load` shares; load average {min(loads):.1f} to {max(loads):.1f}.",
+        f"Durability costs {1 - max(alone) / max(memory):.0%} of the pairs (by the medians "
+        f"{1 - median(alone) / median(memory):.0%}); two workers take "
+        f"{max(two) / max(alone):.2f} × as many as one process (by the medians "
+        f"{median(two) / median(alone):.2f}). {os.cpu_count()} cores, which `melee load-test` "
+        f"shares; load average {min(loads):.1f} to {max(loads):.1f}.",
     ]
     for name, times in starts.items():
         ready, decided = min(times)

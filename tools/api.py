@@ -5,8 +5,9 @@
 writes it to tests/tools/api.txt, with which a test compares the code. Whoever changes what others
 call writes a line into CHANGELOG.md first: without one, the text is not written again.
 
-What is public is what docs/api.md describes, which has every name of `melee.__all__`. Types are
-left out: they read differently from one Python to the next.
+What is public is what docs/api.md describes, which has every name of `melee.__all__`, and what the
+pages on the service and on journals use (`ELSEWHERE`). Types are left out: they read differently
+from one Python to the next.
 """
 
 import dataclasses
@@ -25,6 +26,12 @@ from tools.commands import commands
 ROOT = Path(__file__).parent.parent
 SNAPSHOT = ROOT / "tests" / "tools" / "api.txt"
 CHANGELOG = ROOT / "CHANGELOG.md"
+ELSEWHERE = {
+    "melee.client.Client": True,
+    "melee.client.AsyncClient": True,
+    "melee.journal.Journal": False,
+}
+"""Classes that other pages describe, and whether their methods are for everybody, too."""
 _SEEN = re.compile(r"^# Changelog, as it was then: (\w+)$", re.MULTILINE)
 
 
@@ -37,6 +44,10 @@ def interface() -> list[str]:
     )
     lines = [f"name melee.{name}" for name in melee.__all__]
     lines += [line for name in named for line in _described(name, find(name))]
+    for name, with_methods in ELSEWHERE.items():
+        lines += [line for line in _described(name, find(name)) if line.startswith("call ")]
+        for method in _methods(find(name)) if with_methods else ():
+            lines += _described(f"{name}.{method}", find(f"{name}.{method}"))
     return sorted({*lines, *_settings(), *_commands(), *_formats()})
 
 
@@ -70,6 +81,12 @@ def _described(name: str, found: Any) -> Iterator[str]:
         ]
         plain = signature.replace(parameters=given, return_annotation=inspect.Signature.empty)
         yield f"call {name}{plain}"
+
+
+def _methods(kind: type) -> list[str]:
+    """Public methods."""
+    members = vars(kind).items()
+    return [name for name, found in members if inspect.isfunction(found) and name[0] != "_"]
 
 
 def _attributes(kind: type) -> set[str]:

@@ -26,6 +26,7 @@ from melee.benchmark.run import make_plan
 from melee.benchmark.store import CellStore, Record
 from melee.errors import MeleeWarning
 from melee.history import History
+from melee.journal import Journal
 from melee.journal.sqlite import FILE
 from melee.version import __version__
 
@@ -110,11 +111,21 @@ def _write_journal(directory: Path) -> dict[str, Any]:
     with contextlib.closing(Agent(ACTIONS, SPEC, seed=1, max_features=8, journal=place)) as agent:
         agent.act(READER, id="waits too")
         learned, pmf = agent.n_learned_, list(agent.pmf(READER).values())
+    with contextlib.closing(
+        Agent(explorer=SPEC, seed=2, max_features=8, journal=Journal(place, "catalogue"))
+    ) as other:
+        for i in range(2):
+            decision = other.act(READER, actions=CANDIDATES, id=f"c{i}")
+            other.learn(decision.id, 1.0 - i)
+        other.act(READER, actions=CANDIDATES, id="waits")
+        other.learn(READER, "a17", 1.0, 0.5, features=CANDIDATES["a17"])
+        chances = other.pmf(READER, actions=CANDIDATES).values()
+        more = {"learned": other.n_learned_, "pmf": list(chances)}
     shutil.rmtree(place / "snapshots", ignore_errors=True)
     for path in place.iterdir():
         if path.name != FILE:
             path.unlink()
-    return {"journal": {"learned": learned, "pmf": pmf}}
+    return {"journal": {"learned": learned, "pmf": pmf}, "journal of candidates": more}
 
 
 def _write_policy(directory: Path) -> dict[str, Any]:

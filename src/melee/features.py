@@ -220,10 +220,10 @@ class FeatureMap:
     def _note_plain(self, context: Named, values: list[float]) -> None:
         """Remember what a context of nothing but numbers becomes: most come again like that."""
         columns = [self.columns[name] for name in context]
-        if all(type(one) is float for one in context.values()) and not any(
-            one.late or one.number < 0 for one in columns
+        if all(type(value) is float for value in context.values()) and not any(
+            column.late or column.number < 0 for column in columns
         ):
-            places = np.array([one.number for one in columns], np.int64)
+            places = np.array([column.number for column in columns], np.int64)
             self._plain = _Plain(self.revision, [*context], places, np.array(values))
 
     def leave_out(self, name: str, value: Value, usual: Floats, row: Floats) -> None:

@@ -11,7 +11,7 @@ import melee
 from melee.errors import InputError, UnknownNameError
 from melee.evaluation import compare, evaluate, evaluate_live, examine
 from melee.evaluation.embeddings import N_BINS, Shelf, alike, gathered
-from melee.evaluation.log import Log
+from melee.evaluation.log import EvaluatedLog
 from melee.evaluation.pair_model import PairRewardModel
 from melee.history import History, Round
 
@@ -263,7 +263,7 @@ def test_gathered_moves_mass_and_loses_none():
 
 
 def pair_model(history):
-    log = Log(history)
+    log = EvaluatedLog(history)
     assert isinstance(log.model, PairRewardModel)
     return log, log.model
 
@@ -356,7 +356,7 @@ def test_rows_of_numbers_and_candidates_of_unequal_number_are_modelled():
     def largest(context, candidates):
         return max(candidates, key=lambda label: candidates[label][0])
 
-    log = Log(History(rounds))
+    log = EvaluatedLog(History(rounds))
     assert log.chances.shape == (400, 6)
     found = evaluate(History(rounds), largest, estimators=["dr", "ips", "dm"])
     values = [

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from melee.errors import InputError, UnknownNameError
 from melee.evaluation import Estimate, Evaluation, compare, evaluate
-from melee.evaluation.log import Log
+from melee.evaluation.log import EvaluatedLog
 from melee.evaluation.off_policy import choices
 from melee.history import History, Round
 from tests.evaluation.worlds import (
@@ -129,7 +129,7 @@ def test_an_explorer_learns_a_round_as_often_as_it_stands_for_others(monkeypatch
     agent.learn = lambda *record: learned.append(record[1])
     monkeypatch.setattr(module, "fresh_agent", lambda log, spec, seed: agent)
     log = changed(clean_log(30), stands_for=lambda one: 4.0 if one.id == "r0" else 1.5)
-    choices(Log(log), "stub", 0)
+    choices(EvaluatedLog(log), "stub", 0)
     assert learned[:5] == [log[0].action] * 4 + [log[1].action]
     assert len(learned) == int(log.stands_for.sum())
 
@@ -230,8 +230,8 @@ def test_a_spec_answers_for_each_round_before_it_learns_it(monkeypatch):
     module = import_module("melee.evaluation.off_policy")
     monkeypatch.setattr(module, "fresh_agent", lambda log, spec, seed: StubAgent(log.labels))
     history = clean_log()
-    chosen, outside = choices(Log(history), "stub", seed=0)
-    log = Log(history)
+    chosen, outside = choices(EvaluatedLog(history), "stub", seed=0)
+    log = EvaluatedLog(history)
     last = None
     for i, one in enumerate(history):
         expected = np.full(4, 0.25) if last is None else np.eye(4)[log.index[last]]

@@ -11,7 +11,7 @@ from melee import Agent, evaluate_live
 from melee.errors import InputError, UnknownNameError
 from melee.evaluation import LiveEvaluation, compare_live
 from melee.evaluation.live import luck
-from melee.evaluation.log import Log
+from melee.evaluation.log import EvaluatedLog
 from melee.evaluation.replay import accepted_share, replay, starts
 from melee.history import History, Round
 from tests.evaluation.live_runs import EXPLORERS, WORLDS, cells
@@ -69,7 +69,7 @@ class NotingAgent(StubAgent):
 
 
 def test_in_a_uniform_log_a_round_is_accepted_if_the_policy_agrees_with_it():
-    log = Log(uniform_log())
+    log = EvaluatedLog(uniform_log())
     agent: Any = FixedAgent(lambda context: {"action 1": 1.0}, log.labels)
     run = replay(log, agent, np.arange(400), 0, "any")
     agrees = np.array([one.action == "action 1" for one in uniform_log()])
@@ -78,7 +78,7 @@ def test_in_a_uniform_log_a_round_is_accepted_if_the_policy_agrees_with_it():
 
 
 def test_a_policy_learns_accepted_rounds_only_with_the_probability_it_gave_them():
-    log = Log(clean_log())
+    log = EvaluatedLog(clean_log())
     agent: Any = NotingAgent(log.labels)
     run = replay(log, agent, np.arange(600), 0, "any")
     rows = np.flatnonzero(run.accepted)
@@ -92,7 +92,7 @@ def test_a_policy_learns_accepted_rounds_only_with_the_probability_it_gave_them(
 @pytest.mark.parametrize("with_pmf", [True, False])
 def test_accepted_rounds_are_distributed_as_if_the_policy_had_played(with_pmf):
     world = World(softmax(5, 3, 0.5, 7), softmax(5, 3, 0.6, 2), softmax(5, 3, 1.0, 3))
-    log = Log(history_of(world, 8_000, seed=0, with_pmf=with_pmf))
+    log = EvaluatedLog(history_of(world, 8_000, seed=0, with_pmf=with_pmf))
     agent: Any = FixedAgent(policy_of(world), log.labels)
     run = replay(log, agent, np.arange(8_000), 0, "any")
     rows = np.flatnonzero(run.accepted)
@@ -110,7 +110,7 @@ def test_accepted_rounds_are_distributed_as_if_the_policy_had_played(with_pmf):
 
 
 def test_a_replay_counts_what_the_policy_wants_and_the_log_does_not_know():
-    log = Log(clean_log())
+    log = EvaluatedLog(clean_log())
     agent: Any = FixedAgent(lambda context: {"news": 0.75, "radio": 0.25}, EVERY_ACTION)
     run = replay(log, agent, np.arange(600), 0, "any")
     assert_allclose(run.outside, 0.25)
@@ -118,7 +118,7 @@ def test_a_replay_counts_what_the_policy_wants_and_the_log_does_not_know():
 
 
 def test_only_open_actions_are_asked_for():
-    log = Log(clean_log())
+    log = EvaluatedLog(clean_log())
     agent: Any = StubAgent([*ACTIONS, "radio"])
     replay(log, agent, np.arange(600), 0, "any")
     assert agent.asked == [list(ACTIONS)] * 600
@@ -348,7 +348,7 @@ def test_halves_of_a_log_tell_how_far_estimates_are_off():
             strict=True,
         )
     )
-    log = Log(history)
+    log = EvaluatedLog(history)
     start, every = starts(log, "uniform", 0), np.arange(600)
     runs = [replay(log, start(i), every, 0, f"whole {i}") for i in range(8)]
     (of_dr, freedom), (of_replay, _) = luck(log, start, runs, 0)

@@ -14,7 +14,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from melee.evaluation import evaluate
-from melee.evaluation.log import Log
+from melee.evaluation.log import EvaluatedLog
 from melee.history import History, Round
 
 ESTIMATORS = ("ips", "snips", "dr", "switch", "dros")
@@ -41,7 +41,7 @@ def defined(reward, action, pscore, action_dist, q_hat, tau, lambda_):
 def compared(history, chances):
     """Our estimates of a policy of fixed chances, and the arrays that OBP takes."""
     found = evaluate(history, lambda context: chances, estimators=ESTIMATORS)
-    log = Log(history)
+    log = EvaluatedLog(history)
     dist = np.array([chances[label] for label in log.labels])
     arrays = {
         "reward": log.rewards,
@@ -72,7 +72,7 @@ def like_the_dataset(n_rounds, seed):
 
 def test_estimates_are_those_of_obps_definitions():
     history = like_the_dataset(2000, seed=0)
-    chances = dict.fromkeys(Log(history).labels, 1.0 / 20.0)
+    chances = dict.fromkeys(EvaluatedLog(history).labels, 1.0 / 20.0)
     values, settings, arrays, q_hat = compared(history, chances)
     expected = defined(**arrays, q_hat=q_hat, tau=settings["switch"], lambda_=settings["dros"])
     assert_allclose([values[n] for n in ESTIMATORS], [expected[n] for n in ESTIMATORS], rtol=EXACT)
@@ -101,7 +101,7 @@ def obd(behavior, campaign, n_rows):
 def test_estimates_are_those_of_obp_on_the_open_bandit_dataset(behavior, campaign):
     ope = pytest.importorskip("obp.ope", reason="obp is not installed")
     history = obd(behavior, campaign, n_rows=3000)
-    labels = Log(history).labels
+    labels = EvaluatedLog(history).labels
     rng = np.random.default_rng(0)
     chances = dict(zip(labels, rng.dirichlet(np.full(len(labels), 20.0)).tolist(), strict=True))
     values, settings, arrays, q_hat = compared(history, chances)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from melee import Agent, artefact
 from melee.benchmark.store import CellStore
 from melee.history import History
-from melee.journal import events, verify
+from melee.journal import Journal, events, verify
 from melee.version import __version__
 from tests.journals import reading
 from tools.formats import ACTIONS, CANDIDATES, HOME, READER, SPEC, layouts, shape, unpacked, write
@@ -74,6 +74,17 @@ def test_a_journal_is_verified_folded_and_gone_on_with(kept):
     assert agent.n_learned_ == expected["journal"]["learned"]
     assert_allclose(list(agent.pmf(READER).values()), expected["journal"]["pmf"], atol=1e-9)
     assert agent.learn("waits too", 1.0)
+    agent.close()
+
+
+def test_a_journal_of_candidates_is_folded_and_gone_on_with(kept):
+    place, expected = kept
+    journal = Journal(place / "journal", "catalogue")
+    agent = Agent(explorer=SPEC, seed=2, max_features=8, journal=journal)
+    pmf = agent.pmf(READER, actions=CANDIDATES)
+    assert agent.n_learned_ == expected["journal of candidates"]["learned"]
+    assert_allclose(list(pmf.values()), expected["journal of candidates"]["pmf"], atol=1e-9)
+    assert agent.learn("waits", 1.0)
     agent.close()
 
 

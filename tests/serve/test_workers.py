@@ -19,13 +19,14 @@ from melee.auditing import audit
 from melee.client import Client
 from melee.errors import DataError, InputError
 from melee.journal import Journal
+from melee.serve.app import ENDS
 from melee.serve.frames import Framed, question, read_question
 from melee.serve.keys import Keys
 from melee.serve.learner import Desk, Office
 from melee.serve.metrics import Requests
 from melee.serve.service import Service
 from melee.serve.supervisor import Supervisor, check_workers, listen_together
-from melee.serve.worker import LOST, Front, Learner
+from melee.serve.worker import LOST, DistantLearner, Front
 from tests.journals import reading, straight
 from tests.serve.crowds import Crowd, children, everybody
 from tests.serve.servers import QUICK, Local, Process, running
@@ -270,12 +271,18 @@ def test_numbers_of_workers_that_cannot_be():
         one.close()
 
 
+async def until(what):
+    async with asyncio.timeout(30.0):
+        while not what():
+            await asyncio.sleep(0.01)
+
+
 class Worker(Local):
     """The application of a worker, without a socket of its own."""
 
     def __init__(self, place):
         self.runner = asyncio.Runner()
-        self.learner = Learner(str(place))
+        self.learner = DistantLearner(str(place))
         self.app = Front(self.learner, Keys())
         self.runner.run(self.learner.start())
 
@@ -298,6 +305,19 @@ def test_a_worker_without_a_learner_says_503_and_answers_what_it_can_alone(tmp_p
     worker.close()
 
 
+def test_what_is_under_way_when_the_time_to_stop_is_over_gets_a_503(tmp_path):
+    worker = Worker(tmp_path / "nobody")
+
+    async def main():
+        asked = asyncio.create_task(worker._ask("POST", "/v1/decisions", b"{}", (), 1))
+        await asyncio.sleep(0.02)
+        asked.cancel()
+        return await asked
+
+    assert worker.runner.run(main()) == (503, {"error": ENDS})
+    worker.close()
+
+
 def test_requests_of_a_learner_that_ends_get_a_503_and_those_that_come_later_wait(tmp_path):
     class Dying(Desk):
         def frame_received(self, frame):
@@ -308,16 +328,22 @@ def test_requests_of_a_learner_that_ends_get_a_503_and_those_that_come_later_wai
     service.open({"agent": dict(QUICK)})
     worker = Worker(tmp_path / "socket")
     office = Office(service)
+    listening = socket.socket(socket.AF_UNIX)  # it stays, as that of a supervisor does
+    listening.bind(str(tmp_path / "socket"))
+    listening.listen()
 
     async def serve(kind):
         loop = asyncio.get_running_loop()
-        return await loop.create_unix_server(lambda: kind(office), tmp_path / "socket")
+        return await loop.create_unix_server(lambda: kind(office), sock=listening.dup())
 
     dying = worker.runner.run(serve(Dying))
     status, answer = worker.ask("POST", "/v1/decisions", {"context": {"x": 1}})
     assert (status, answer["error"]) == (503, LOST)
+    worker.runner.run(until(lambda: worker.learner.is_there))  # it has connected again
     dying.close()
-    (tmp_path / "socket").unlink(missing_ok=True)
+    for one in list(office.desks):
+        one.transport.abort()
+    worker.runner.run(until(lambda: not worker.learner.is_there))
 
     async def late():
         asked = asyncio.create_task(
@@ -334,9 +360,10 @@ def test_requests_of_a_learner_that_ends_get_a_503_and_those_that_come_later_wai
         return found, again
 
     found, again = worker.runner.run(late())
-    assert found[0] == 200
+    assert found[0] == 200, found
     assert (again[0], "is not known" in again[1]["error"]) == (404, True)
     worker.runner.close()
+    listening.close()
 
 
 def test_what_cannot_be_started_again_and_again_ends_all_of_it(tmp_path, monkeypatch):

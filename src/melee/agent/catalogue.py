@@ -101,7 +101,7 @@ class Catalogue(Knowledge):
     def _derive(self) -> None:
         """What follows from the rest."""
         taken = {record for record, _, _ in self.items.values()}
-        self._free = [one for one in range(N_RECORDS - 1, -1, -1) if one not in taken]
+        self._free = [record for record in range(N_RECORDS - 1, -1, -1) if record not in taken]
         self._drop_rows()
         self._is_known = False  # whether learning the latest context would find nothing new
         self._action, self._reward = np.zeros(1, np.int64), np.zeros(1)
@@ -134,7 +134,7 @@ class Catalogue(Knowledge):
     def to_parts(self) -> tuple[dict[str, Any], Arrays]:
         """Everything in it, copied."""
         about: dict[str, Any] = {
-            "items": [[label_to_json(label), *one] for label, one in self.items.items()],
+            "items": [[label_to_json(label), *item] for label, item in self.items.items()],
             "sides": self.sides.copy(),
             "room": self.room,
             "n_learned": self.n_learned,
@@ -224,9 +224,9 @@ class Catalogue(Knowledge):
         if not offers:
             return
         widths = {
-            0 if isinstance(one, dict) else len(one)
+            0 if isinstance(features, dict) else len(features)
             for offered in {id(offered): offered for offered in offers}.values()
-            for one in offered.features
+            for features in offered.features
         }
         if len(widths) > 1:
             raise InputError(
@@ -326,18 +326,20 @@ class Catalogue(Knowledge):
 
     def learn(self, lessons: Sequence[Lesson]) -> int:
         """Learn rounds in order."""
-        for one in lessons:
-            self.learn_lesson(one)
+        for lesson in lessons:
+            self.learn_lesson(lesson)
         return len(lessons)
 
     def check_lessons(self, lessons: Sequence[Lesson]) -> None:
         """Refuse records of other kinds than those before, or of several; changes nothing."""
-        given: list[Context] = [{} if one.features is None else one.features for one in lessons]
+        given: list[Context] = [
+            {} if lesson.features is None else lesson.features for lesson in lessons
+        ]
         if given:
             self.check_kinds([offer((), tuple(given))])
         if self.features.width is not None:
-            for one in lessons:
-                self.features.expect(one.context)
+            for lesson in lessons:
+                self.features.expect(lesson.context)
 
     def learn_lesson(self, lesson: Lesson, encoded: Encoded | None = None) -> None:
         """Learn a round; `encoded` is what `choose` made of it."""
@@ -396,7 +398,7 @@ class Catalogue(Knowledge):
     def _filled(self) -> list[float]:
         """What pairs of the past had in every column."""
         here, there = self.features.filled or [0.0], self.traits.filled or [0.0]
-        return [here[one] if one >= 0 else there[-1 - one] for one in self.sides]
+        return [here[side] if side >= 0 else there[-1 - side] for side in self.sides]
 
     def add(self, labels: Sequence[Label]) -> None:
         """Refused."""

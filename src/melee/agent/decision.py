@@ -58,9 +58,9 @@ class Ranking(NamedTuple):
     @property
     def actions(self) -> tuple[Label, ...]:
         """The chosen actions, best first."""
-        return tuple(one.action for one in self.places)
+        return tuple(place.action for place in self.places)
 
     @property
     def probability(self) -> float:
         """Of the whole ranking."""
-        return math.prod(one.probability for one in self.places)
+        return math.prod(place.probability for place in self.places)

@@ -146,7 +146,7 @@ def _note(question: Question, knowledge: Knowledge) -> NotedQuestion:
             knowledge.number(label)
     chosen = None
     if labels is not None:
-        numbers = sorted(knowledge.index[one] for one in labels if one in knowledge.index)
+        numbers = sorted(knowledge.index[label] for label in labels if label in knowledge.index)
         chosen = np.array(numbers, np.int64)
     pmf = _probabilities(question, knowledge, chosen)
     if chosen is None or len(chosen):
@@ -204,9 +204,9 @@ def _rows(knowledge: Knowledge, context: Context) -> tuple[list[Floats], list[tu
         return without
 
     tried = ((name, left_out(name)) for name in dict.fromkeys((*context, *features.columns)))
-    changed = ((name, one) for name, one in tried if (one != row).any())
-    kept = nlargest(MOST_TRIED, changed, key=lambda one: np.abs((one[1] - row) * scale).max())
-    return [row, *(one for _, one in kept)], [(name, context.get(name)) for name, _ in kept]
+    changed = ((name, without) for name, without in tried if (without != row).any())
+    kept = nlargest(MOST_TRIED, changed, key=lambda tried: np.abs((tried[1] - row) * scale).max())
+    return [row, *(without for _, without in kept)], [(name, context.get(name)) for name, _ in kept]
 
 
 def _inside(state: Any, rows: list[Floats]) -> tuple[Any, list[Floats]]:
@@ -254,8 +254,8 @@ def _note_offered(
         for name in known.traits.columns:
             changed = table.copy()
             values = []
-            for a, one in enumerate(offered.features):
-                value = one.get(name) if isinstance(one, dict) else None
+            for a, features in enumerate(offered.features):
+                value = features.get(name) if isinstance(features, dict) else None
                 known.traits.leave_out(name, value, there, changed[a])
                 values.append(value)
             contexts.append(row)
@@ -300,7 +300,7 @@ def _answer(noted: NotedQuestion, policy: str) -> Explanation:
         Explained(label, probability, *said.get(label, nothing))
         for label, probability in noted.pmf.items()
     ]
-    actions.sort(key=lambda one: (-one.probability, -(one.prediction or 0.0)))
+    actions.sort(key=lambda explained: (-explained.probability, -(explained.prediction or 0.0)))
     recalled = question.id is not None and (question.pmf is not None or question.since == 0)
     about = (question.id, question.action, question.since, recalled)
     return Explanation(tuple(actions), policy, *about)
@@ -316,7 +316,7 @@ def _said(noted: NotedQuestion) -> dict[Label, tuple[Any, ...]]:
         return {}
     zero, size = noted.unit
     x = noted.inputs[0]
-    every = np.array([_predicted(learner, one, n) for one in noted.inputs])  # inputs, models, n
+    every = np.array([_predicted(learner, x, n) for x in noted.inputs])  # inputs, models, n
     predictions = every.mean(axis=1)
     effects = (predictions[0] - predictions[1:]) * size
     uncertainty = _uncertainty(learner, x, every[0])

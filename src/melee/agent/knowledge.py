@@ -174,7 +174,7 @@ class Knowledge:
     @property
     def programs(self) -> list[Program]:
         """What decides and learns: interpreted at first, then machine code."""
-        return [one for model in self.models for one in model.programs]
+        return [program for model in self.models for program in model.programs]
 
     def number(self, label: Label) -> int:
         """The number of an action."""
@@ -291,7 +291,7 @@ class Knowledge:
 
     def learn(self, lessons: Sequence[Lesson]) -> int:
         """Learn rounds in order; returns how many of their actions exist."""
-        known = [one for one in lessons if one.action in self.index]
+        known = [lesson for lesson in lessons if lesson.action in self.index]
         for start in range(0, len(known), CHUNK):
             self._learn_chunk(known[start : start + CHUNK])
         return len(known)
@@ -302,9 +302,9 @@ class Knowledge:
             self._take_in_features()
         features, first = self.features, 0
         rows = np.empty((len(known), features.n_features))
-        actions = np.array([self.index[one.action] for one in known], np.int64)
-        rewards = np.array([one.reward for one in known])
-        probabilities = np.array([one.probability for one in known])
+        actions = np.array([self.index[lesson.action] for lesson in known], np.int64)
+        rewards = np.array([lesson.reward for lesson in known])
+        probabilities = np.array([lesson.probability for lesson in known])
 
         def learn_until(end: int) -> int:
             some = slice(first, end)
@@ -312,14 +312,14 @@ class Knowledge:
                 self._teach(rows[some], actions[some], rewards[some], probabilities[some])
             return end
 
-        for i, one in enumerate(known):
-            features.learn(one.context)
+        for i, lesson in enumerate(known):
+            features.learn(lesson.context)
             if features.n_features != rows.shape[1]:
                 first = learn_until(i)
                 self._take_in_features()
                 rows = np.empty((len(known), features.n_features))
-            features.encode(one.context, rows[i])
-            self._count(int(actions[i]), one.reward)
+            features.encode(lesson.context, rows[i])
+            self._count(int(actions[i]), lesson.reward)
             if i - first + 1 == self._rounds_until_turn():
                 first = learn_until(i + 1)
         learn_until(len(known))

@@ -144,8 +144,8 @@ class PairModel(Model):
     @classmethod
     def _blank(cls, about: Any) -> "PairModel":
         model = cls.__new__(cls)
-        model.sides = np.array([read_whole(one, -(10**6), 10**6) for one in about["sides"]])
-        model.numbers = tuple(one is True for one in about["numbers"])
+        model.sides = np.array([read_whole(side, -(10**6), 10**6) for side in about["sides"]])
+        model.numbers = tuple(value is True for value in about["numbers"])
         if len(model.sides) != about["n_features"] or len(model.numbers) != len(model.sides):
             raise DataError("columns that do not exist")
         return model

@@ -76,10 +76,10 @@ class Pending:
         if timeout is None and too_many <= 0:
             return []
         over = []
-        for i, (id, one) in enumerate(self.waiting.items()):
-            if i < too_many or (timeout is not None and now - one.time > timeout):
+        for i, (id, waiting) in enumerate(self.waiting.items()):
+            if i < too_many or (timeout is not None and now - waiting.time > timeout):
                 over.append(id)
-            elif one.time <= now:  # one of the future, by a clock that was set, holds up nobody
+            elif waiting.time <= now:  # one of the future, by a clock that was set, holds up nobody
                 break
         return over
 
@@ -128,9 +128,9 @@ class Pending:
         pending.warned_full = about["warned_full"] is True
         if max(len(waiting), len(done)) > limit:
             raise DataError(f"more than {limit} decisions")
-        lists = [tuple(read_labels(map(label_from_json, one), 1)) for one in about["actions"]]
+        lists = [tuple(read_labels(map(label_from_json, labels), 1)) for labels in about["actions"]]
         sets = [
-            tuple(read_context(_with_tuples(one)) for one in each)
+            tuple(read_context(_with_tuples(features)) for features in each)
             for each in about.get("features", ())
         ]
         empty = np.zeros(0)
@@ -199,13 +199,17 @@ class NotedPending(NamedTuple):
         Lists of actions are written once, and decisions have their number.
         """
         lists, sets = _Lists(label_to_json), _Lists(_plain)
-        numbers = [lists.number(one.actions) for one in self.waiting]
-        of_features = [sets.number(one.others) for one in self.waiting]
+        numbers = [lists.number(waiting.actions) for waiting in self.waiting]
+        of_features = [sets.number(waiting.others) for waiting in self.waiting]
         arrays: Arrays = {}
-        contexts = [one.context for one in self.waiting if not isinstance(one.context, dict)]
+        contexts = [
+            waiting.context for waiting in self.waiting if not isinstance(waiting.context, dict)
+        ]
         if contexts:
             arrays["contexts"] = _joined(contexts).reshape(len(contexts), -1)
-        chances = [one.probabilities for one in self.waiting if one.probabilities is not None]
+        chances = [
+            waiting.probabilities for waiting in self.waiting if waiting.probabilities is not None
+        ]
         if chances:
             arrays["probabilities"] = _joined(chances)
         waiting = map(_to_json, self.ids, self.waiting, numbers, of_features)
@@ -222,11 +226,11 @@ class NotedPending(NamedTuple):
 
 def _are_plain(done: Any) -> bool:
     """Whether all of many are texts with numbers of ordinary size, or None: checked at once."""
-    if not done or {type(one) for one in done} != {list} or {len(one) for one in done} != {2}:
+    if not done or {type(pair) for pair in done} != {list} or {len(pair) for pair in done} != {2}:
         return False
     ids, rewards = zip(*done, strict=True)
-    numbers = [one for one in rewards if one is not None]
-    if {type(id) for id in ids} != {str} or not {type(one) for one in numbers} <= {float}:
+    numbers = [reward for reward in rewards if reward is not None]
+    if {type(id) for id in ids} != {str} or not {type(reward) for reward in numbers} <= {float}:
         return False
     return is_unicode("".join(ids)) and bool((np.abs(numbers) <= ORDINARY).all())
 
@@ -245,7 +249,7 @@ class _Lists:
             return None
         number = self._by_identity.get(id(given))
         if number is None:
-            content = [self._plain(one) for one in given]
+            content = [self._plain(part) for part in given]
             number = self._by_content.setdefault(repr(content), len(self.written))
             if number == len(self.written):
                 self.written.append(content)
@@ -253,13 +257,13 @@ class _Lists:
         return number
 
 
-def _to_json(id: str, one: Waiting, number: int | None, of_features: int | None) -> list[Any]:
-    context = one.context if isinstance(one.context, dict) else None
-    action = label_to_json(one.action)
-    more: list[Any] = [] if one.features is None else [_plain(one.features)]
+def _to_json(id: str, waiting: Waiting, number: int | None, of_features: int | None) -> list[Any]:
+    context = waiting.context if isinstance(waiting.context, dict) else None
+    action = label_to_json(waiting.action)
+    more: list[Any] = [] if waiting.features is None else [_plain(waiting.features)]
     if of_features is not None:
         more.append(of_features)
-    return [id, context, action, one.probability, one.time, one.version, number, *more]
+    return [id, context, action, waiting.probability, waiting.time, waiting.version, number, *more]
 
 
 def _plain(features: Context) -> Any:

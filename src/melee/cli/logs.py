@@ -149,9 +149,9 @@ def _embedding(given: str | None, history: "History") -> "list[str | int] | None
     """Names of features; positions where candidates are rows of numbers."""
     if given is None:
         return None
-    rows = (one for each in history if each.features for one in each.features.values())
+    rows = (features for each in history if each.features for features in each.features.values())
     is_named = isinstance(next(rows, {}), dict)
-    return [int(one) if not is_named and one.isdecimal() else one for one in _names(given)]
+    return [int(name) if not is_named and name.isdecimal() else name for name in _names(given)]
 
 
 def _say_left_out(history: "History") -> None:

@@ -170,9 +170,11 @@ def _read_agents(path: Path) -> dict[str, dict[str, Any]]:
     return agents
 
 
-@app.command()
-def load(
-    url: Annotated[str, typer.Argument(help="Where the service is.")] = "http://localhost:8642",
+@app.command("load-test")
+def load_test(
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="Where the service is.")
+    ] = "http://localhost:8642",
     pairs: Annotated[int, typer.Option(min=1, help="Decisions, each with its reward.")] = 10_000,
     callers: Annotated[int, typer.Option(min=1, help="How many there are at once.")] = 64,
     agent: Annotated[str | None, typer.Option(help="Which agent's.")] = None,

@@ -43,7 +43,7 @@ class Load:
             f"second; {self.n_failed:,} failed"
         ]
         for name, times in (("decision", self.decisions), ("reward", self.rewards)):
-            parts = [f"{_name(one)} {percentile(times, one) * 1000:.1f}" for one in SHARES]
+            parts = [f"{_name(share)} {percentile(times, share) * 1000:.1f}" for share in SHARES]
             found.append(f"{name:8}  {'  '.join(parts)} ms")
         return [*found, f"the last that failed: {self.error}"] if self.error else found
 

@@ -60,7 +60,7 @@ class Difference(NamedTuple):
         return Estimate("difference", self.value, self.low, self.high)
 
     @property
-    def estimate_at_any_time(self) -> Estimate:
+    def anytime_estimate(self) -> Estimate:
         """The difference with its interval for any number of looks."""
         return Estimate("difference", self.value, self.anytime_low, self.anytime_high)
 

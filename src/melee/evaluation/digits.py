@@ -23,7 +23,7 @@ def in_digits(value: float, *others: float, places: int = 4) -> tuple[str, ...]:
         # A number that is nearly 0 beside its interval has no digits that count.
         told = max(abs(value), 0.05 * apart)
         kind = f".{max(places, _places(told, 3), _places(apart, 2))}f"
-    return tuple(f"{one:{kind}}" for one in every)
+    return tuple(f"{number:{kind}}" for number in every)
 
 
 def _places(size: float, n_digits: int) -> int:

@@ -55,12 +55,12 @@ class Shelf:
         known: dict[int, int] = {}  # by identity: rounds share what they have in common
         rows: list[list[int]] = []
         self._chosen: list[Context | None] = []
-        for one in rounds:
-            given = one.features or {}
-            self._chosen.append(given.get(one.action))
-            labels = list(given if one.pmf is None else one.pmf)
-            if one.action not in labels:
-                labels.append(one.action)
+        for round_ in rounds:
+            given = round_.features or {}
+            self._chosen.append(given.get(round_.action))
+            labels = list(given if round_.pmf is None else round_.pmf)
+            if round_.action not in labels:
+                labels.append(round_.action)
             places = self.places[-1] if self.places else {}
             if labels != list(places):  # rounds that offer the same share it
                 places = {label: place for place, label in enumerate(labels)}
@@ -153,7 +153,10 @@ def _codes(shelf: Shelf, embedding: Embedding) -> Ints:
     else:
         names = _names(shelf.features, embedding)
         counts = np.bincount(shelf.which[shelf.which >= 0], minlength=len(shelf.features))
-        columns = [_column([_value(one, name) for one in shelf.features], counts) for name in names]
+        columns = [
+            _column([_value(features, name) for features in shelf.features], counts)
+            for name in names
+        ]
         keys = list(zip(*columns, strict=True)) if columns else [()] * len(shelf.features)
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
@@ -175,8 +178,8 @@ def _key(embedding: Callable[[Context], Hashable], features: Context) -> Hashabl
 def _names(features: list[Context], embedding: Any) -> list[Any]:
     """The features to go by: all, or those that are named, which have to exist."""
     known: dict[Any, None] = {}
-    for one in features:
-        known |= dict.fromkeys(one if isinstance(one, dict) else range(len(one)))
+    for named in features:
+        known |= dict.fromkeys(named if isinstance(named, dict) else range(len(named)))
     if embedding is None:
         return list(known)
     if isinstance(embedding, str) or not isinstance(embedding, Sequence) or not embedding:
@@ -186,7 +189,7 @@ def _names(features: list[Context], embedding: Any) -> list[Any]:
         )
     for name in embedding:
         if name not in known:
-            raise unknown("feature of candidates", str(name), [str(one) for one in known])
+            raise unknown("feature of candidates", str(name), [str(feature) for feature in known])
     return list(embedding)
 
 
@@ -198,13 +201,13 @@ def _value(features: Context, name: Any) -> Any:
 
 def _column(values: list[Any], counts: Ints) -> list[Hashable]:
     """One feature of every kind of candidate, numbers in bins where they are many."""
-    numbers = np.array([one if isinstance(one, float) else np.nan for one in values])
+    numbers = np.array([value if isinstance(value, float) else np.nan for value in values])
     there = ~np.isnan(numbers)
     if len(np.unique(numbers[there])) > N_BINS:
         ends = _quantiles(numbers[there], counts[there])
         bins = np.searchsorted(ends, numbers)
         return [
-            ("bin", int(b)) if t else one for b, t, one in zip(bins, there, values, strict=True)
+            ("bin", int(b)) if t else value for b, t, value in zip(bins, there, values, strict=True)
         ]
     return values
 

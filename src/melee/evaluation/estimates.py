@@ -282,8 +282,8 @@ def _least_error(
 ) -> float:
     """The largest value with the least variance of the mean + bias²."""
     squares = []
-    for one in tried:
-        kept = sizes * reduced(weights / sizes, one)
+    for strength in tried:
+        kept = sizes * reduced(weights / sizes, strength)
         bias = ((weights - kept) * errors).mean()
         values = predicted + ratio_terms(kept * errors, sizes)
         squares.append(values.var(ddof=1) / len(weights) + bias * bias)

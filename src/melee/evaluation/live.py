@@ -53,7 +53,7 @@ from melee.errors import MeleeError, whole_number
 from melee.evaluation import estimates
 from melee.evaluation.differences import LOGGED, unequal
 from melee.evaluation.estimates import Estimate
-from melee.evaluation.log import Log
+from melee.evaluation.log import EvaluatedLog
 from melee.evaluation.off_policy import check_confidence
 from melee.evaluation.replay import LivePolicy, Replay, accepted_share, averaged, replay, starts
 from melee.evaluation.support import cautions, lacking
@@ -132,7 +132,10 @@ class LiveEvaluation:
             return self.reason
         lines = [
             f"{self.policy}, live for {self.n_accepted:,} rounds; {self.n_rounds:,} were logged",
-            *(f"  {one.name:7}{one}" for one in [*self.estimates.values(), self.logged]),
+            *(
+                f"  {estimate.name:7}{estimate}"
+                for estimate in [*self.estimates.values(), self.logged]
+            ),
             f"mean rewards with {self.confidence:.4g} confidence intervals",
             *(f"warning: {warning}" for warning in self.warnings),
         ]
@@ -195,7 +198,7 @@ def evaluate_live(
     """
     check_confidence(confidence)
     name = policy if isinstance(policy, str) else "the agent"
-    log = Log(history, reward_range)
+    log = EvaluatedLog(history, reward_range)
     return _evaluate(log, policy, name, confidence, whole_number("seed", seed, 0))
 
 
@@ -226,7 +229,7 @@ def compare_live(
     """
     check_confidence(confidence)
     seed = whole_number("seed", seed, 0)
-    log = Log(history, reward_range)
+    log = EvaluatedLog(history, reward_range)
     named = policies if isinstance(policies, Mapping) else {spec: spec for spec in policies}
     found: dict[str, LiveEvaluation | MeleeError] = {}
     for name, policy in named.items():
@@ -238,7 +241,7 @@ def compare_live(
 
 
 def _evaluate(
-    log: Log, policy: LivePolicy, name: str, confidence: float, seed: int
+    log: EvaluatedLog, policy: LivePolicy, name: str, confidence: float, seed: int
 ) -> LiveEvaluation:
     logged = estimates.ips(log.sizes, log.units, confidence, log.sizes)._replace(name=LOGGED)
     found = LiveEvaluation(
@@ -266,16 +269,16 @@ def _evaluate(
     lucks = luck(log, start, runs, seed)
     dr = estimates.doubly_robust(*_parts(log, mean), confidence)
     both = (dr, _replayed(log, mean, confidence))
-    wide = (_widened(one, *by, confidence) for one, by in zip(both, lucks, strict=True))
+    wide = (_widened(estimate, *by, confidence) for estimate, by in zip(both, lucks, strict=True))
     return dataclasses.replace(
         found,
         n_accepted=round(mean.accepted.sum()),
-        estimates={one.name: log.unit.back(one) for one in wide},
+        estimates={estimate.name: log.unit.back(estimate) for estimate in wide},
         warnings=(*cautions(weights, mean.outside), *found.warnings),
     )
 
 
-def _without_support(log: Log) -> str | None:
+def _without_support(log: EvaluatedLog) -> str | None:
     """Why no policy at all could be replayed, if none can."""
     if (log.probabilities == 1.0).all():
         return (
@@ -293,7 +296,7 @@ def _without_support(log: Log) -> str | None:
     return log.without_support() or _too_few(log, log.n_rounds * accepted_share(log))
 
 
-def _too_few(log: Log, n_accepted: float) -> str | None:
+def _too_few(log: EvaluatedLog, n_accepted: float) -> str | None:
     """Why so many accepted rounds are no answer, if they are none."""
     if n_accepted >= MIN_ACCEPTED:
         return None
@@ -304,7 +307,7 @@ def _too_few(log: Log, n_accepted: float) -> str | None:
     )
 
 
-def _parts(log: Log, run: Replay) -> tuple[Floats, Floats, Floats, Floats]:
+def _parts(log: EvaluatedLog, run: Replay) -> tuple[Floats, Floats, Floats, Floats]:
     """The weights, rewards and predictions that the doubly robust estimate of a replay needs.
 
     What the model knows nothing of, it takes to earn what all rounds earn on average.
@@ -316,13 +319,13 @@ def _parts(log: Log, run: Replay) -> tuple[Floats, Floats, Floats, Floats]:
     return weights, log.units[rows], q[np.arange(len(rows)), actions], predicted
 
 
-def _replayed(log: Log, run: Replay, confidence: float) -> Estimate:
+def _replayed(log: EvaluatedLog, run: Replay, confidence: float) -> Estimate:
     """The mean reward of accepted rounds; of several replays, weighted by how often each was."""
-    one = estimates.snips(run.accepted, log.units[run.rows], confidence)
-    return one._replace(name="replay")
+    found = estimates.snips(run.accepted, log.units[run.rows], confidence)
+    return found._replace(name="replay")
 
 
-def _terms(log: Log, run: Replay) -> Floats:
+def _terms(log: EvaluatedLog, run: Replay) -> Floats:
     """What each round of a replay says, by `dr` and `replay`, (2, m): estimates are the means."""
     weights, rewards, of_chosen, predicted = _parts(log, run)
     n_accepted = max(float(run.accepted.sum()), 1.0)
@@ -332,7 +335,7 @@ def _terms(log: Log, run: Replay) -> Floats:
 
 
 def luck(
-    log: Log, start: "Callable[[int], Agent]", runs: Sequence[Replay], seed: int
+    log: EvaluatedLog, start: "Callable[[int], Agent]", runs: Sequence[Replay], seed: int
 ) -> list[tuple[float, int]]:
     """The standard deviations of both estimates, and the degrees of freedom these are known by.
 
@@ -355,7 +358,7 @@ def luck(
             run = replay(log, start(number), rows, seed, f"half {number}")
             found.append(_terms(log, run).mean(axis=1))
             expected.append(whole[:, rows].mean(axis=1))
-        apart, of_rounds = (0.5 * (one - other) for one, other in (found, expected))
+        apart, of_rounds = (0.5 * (mine - other) for mine, other in (found, expected))
         learning[i] = apart**2 - of_rounds**2
     of_rounds = whole.var(axis=1, ddof=1) / log.n_rounds
     of_replays = np.var([_terms(log, run).mean(axis=1) for run in runs], axis=0, ddof=1)
@@ -367,8 +370,11 @@ def luck(
     return list(zip(np.sqrt(variance).tolist(), freedom.astype(int).tolist(), strict=True))
 
 
-def _widened(one: Estimate, deviation: float, freedom: int, confidence: float) -> Estimate:
+def _widened(estimate: Estimate, deviation: float, freedom: int, confidence: float) -> Estimate:
     """An estimate whose interval allows for the luck of learning; within [0, 1], as all are."""
     reach = t_quantile(freedom, confidence) * deviation
-    low, high = min(one.low, one.value - reach), max(one.high, one.value + reach)
-    return one._replace(low=max(low, 0.0), high=min(high, 1.0))
+    low, high = (
+        min(estimate.low, estimate.value - reach),
+        max(estimate.high, estimate.value + reach),
+    )
+    return estimate._replace(low=max(low, 0.0), high=min(high, 1.0))

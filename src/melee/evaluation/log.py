@@ -35,7 +35,7 @@ _EXPLORE = (
 )
 
 
-class Log:
+class EvaluatedLog:
     """A history as arrays, checked: what is in here can be computed with.
 
     Attributes
@@ -71,14 +71,14 @@ class Log:
                 f"the log has {len(rounds)} rounds; expected at least {MIN_ROUNDS}: log more "
                 "before you evaluate a policy on it"
             )
-        self.contexts = [one.context for one in rounds]
-        self.played = [one.action for one in rounds]
-        self.pmfs = [one.pmf for one in rounds]
-        wrong = ((i, pmf_fault(one)) for i, one in enumerate(rounds))
+        self.contexts = [round_.context for round_ in rounds]
+        self.played = [round_.action for round_ in rounds]
+        self.pmfs = [round_.pmf for round_ in rounds]
+        wrong = ((i, pmf_fault(round_)) for i, round_ in enumerate(rounds))
         self.wrong_pmf = next((f"round {i}: {fault}" for i, fault in wrong if fault), None)
-        self.rewards = _numbers(one.reward for one in rounds)
-        self.probabilities = _numbers(one.probability for one in rounds)
-        self.stands_for = _numbers(one.stands_for for one in rounds)
+        self.rewards = _numbers(round_.reward for round_ in rounds)
+        self.probabilities = _numbers(round_.probability for round_ in rounds)
+        self.stands_for = _numbers(round_.stands_for for round_ in rounds)
         _check_stands_for(self.stands_for)
         self.sizes = self.stands_for / self.stands_for.mean()
         self.reward_range = check_reward_range(reward_range)
@@ -86,21 +86,21 @@ class Log:
         self.unit = unit_of(self.rewards, self.reward_range)
         self.units = self.unit.of(self.rewards)
         index: dict[Label, int] = {}
-        for one in rounds:
-            index.setdefault(one.action, len(index))
+        for round_ in rounds:
+            index.setdefault(round_.action, len(index))
         self.n_played = len(index)  # the first ones of `labels`
-        for one in rounds:
-            for label in one.pmf or ():
+        for round_ in rounds:
+            for label in round_.pmf or ():
                 index.setdefault(label, len(index))
         self.index, self.labels = index, list(index)
         self.embedding = embedding
         self.shelf: Shelf | None = None
         self.places: list[Mapping[Label, int]] = [index] * len(rounds)
-        if any(one.features is not None for one in rounds):
+        if any(round_.features is not None for round_ in rounds):
             self.shelf = Shelf(rounds, index)
             self.places = self.shelf.places
         self.actions: Ints = np.array(
-            [places[one.action] for places, one in zip(self.places, rounds, strict=True)]
+            [places[round_.action] for places, round_ in zip(self.places, rounds, strict=True)]
         )
         shape = len(rounds), max(map(len, self.places))
         self.chances = np.full(shape, np.nan)
@@ -164,12 +164,12 @@ class Log:
         return self.wrong_pmf
 
 
-def pmf_fault(one: "Round") -> str | None:
+def pmf_fault(round_: "Round") -> str | None:
     """What is wrong with a round's probabilities of all actions."""
-    if one.pmf is None:
+    if round_.pmf is None:
         return None
     try:
-        check_round(dataclasses.replace(one, reward=0.0, time=None, stands_for=1.0))
+        check_round(dataclasses.replace(round_, reward=0.0, time=None, stands_for=1.0))
     except InputError as error:
         return str(error)
     return None
@@ -177,7 +177,7 @@ def pmf_fault(one: "Round") -> str | None:
 
 def _numbers(given: Iterable[Any]) -> Floats:
     """Rewards or probabilities, NaN for missing ones."""
-    return np.array([np.nan if one is None else float(one) for one in given])
+    return np.array([np.nan if number is None else float(number) for number in given])
 
 
 def right_stands_for(given: Floats) -> npt.NDArray[np.bool_]:

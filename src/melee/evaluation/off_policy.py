@@ -27,7 +27,7 @@ from melee.evaluation.differences import (
 )
 from melee.evaluation.embeddings import Embedding, gathered
 from melee.evaluation.estimates import Estimate
-from melee.evaluation.log import Log
+from melee.evaluation.log import EvaluatedLog
 from melee.evaluation.support import cautions, lacking, mips_cautions, model_cautions
 from melee.history import repetitions
 from melee.labels import Label
@@ -91,7 +91,10 @@ class Evaluation:
         lines = [
             f"{self.policy} on {self.n_rounds:,} logged rounds; "
             f"effective sample size {self.effective_sample_size:,.0f}",
-            *(f"  {one.name:7}{one}" for one in [*self.estimates.values(), self.logged]),
+            *(
+                f"  {estimate.name:7}{estimate}"
+                for estimate in [*self.estimates.values(), self.logged]
+            ),
             *([f"  minus {compared.baseline}: {compared}"] if compared else []),
             f"mean rewards with {self.confidence:.4g} confidence intervals",
             *(f"warning: {warning}" for warning in self.warnings),
@@ -223,7 +226,7 @@ def compare(
     True
     """
     log, seed = _asked(history, reward_range, embedding, confidence, estimators, seed)
-    named = dict(policies if isinstance(policies, Mapping) else {one: one for one in policies})
+    named = dict(policies if isinstance(policies, Mapping) else {spec: spec for spec in policies})
     _check_baseline(baseline, named)
     answers: dict[str, _Answer] = {}
     to = LOGGED, _logged(log)
@@ -278,9 +281,9 @@ def _asked(
     confidence: float,
     estimators: Sequence[str],
     seed: int,
-) -> tuple[Log, int]:
+) -> tuple[EvaluatedLog, int]:
     """The log and the seed, after a check of all that is asked."""
-    log = Log(history, reward_range, embedding)
+    log = EvaluatedLog(history, reward_range, embedding)
     _check_estimators(estimators)
     check_confidence(confidence)
     if "mips" in estimators:
@@ -292,9 +295,11 @@ def _asked(
     return log, whole_number("seed", seed, 0)
 
 
-def _ask(log: Log, policy: Policy, name: str, seed: int, estimators: Sequence[str]) -> _Answer:
+def _ask(
+    log: EvaluatedLog, policy: Policy, name: str, seed: int, estimators: Sequence[str]
+) -> _Answer:
     """A policy's choices in all rounds; refused if estimates by weights need more of the log."""
-    weighted = any(one != "dm" for one in estimators)
+    weighted = any(estimator != "dm" for estimator in estimators)
     reason = log.without_support()
     if weighted and reason:
         raise InputError(f"this log cannot evaluate {name}: {reason}")
@@ -320,13 +325,13 @@ def _refuse(name: str, reasons: list[str]) -> None:
         raise InputError(f"this log cannot evaluate {name}: {'; also, '.join(reasons)}")
 
 
-def _weighed(log: Log, chosen: Floats, chances: Floats) -> _Weighed:
+def _weighed(log: EvaluatedLog, chosen: Floats, chances: Floats) -> _Weighed:
     """A policy's weights by actions; those that had no chance were not chosen."""
     weights = log.sizes * chosen[np.arange(log.n_rounds), log.actions] / log.probabilities
     return _Weighed(chosen, chances, weights)
 
 
-def _weighed_alike(log: Log, chosen: Floats) -> _Weighed:
+def _weighed_alike(log: EvaluatedLog, chosen: Floats) -> _Weighed:
     """The same by features: candidates that are alike count as one, at the first one's place."""
     rows = np.arange(log.n_rounds)
     first = log.alike[rows, log.actions]
@@ -335,7 +340,7 @@ def _weighed_alike(log: Log, chosen: Floats) -> _Weighed:
 
 
 def _evaluation(
-    log: Log,
+    log: EvaluatedLog,
     name: str,
     answer: _Answer,
     to: tuple[str, Terms],
@@ -344,7 +349,7 @@ def _evaluation(
 ) -> Evaluation:
     """The estimates of a policy by its choices, and its difference to a baseline."""
     units, settings = _estimates(log, answer, confidence, estimators)
-    found = {one: log.unit.back(estimate) for one, estimate in units.items()}
+    found = {estimator: log.unit.back(estimate) for estimator, estimate in units.items()}
     said = answer.said + model_cautions(log, answer.by_actions.chosen, answer.outside, found)
     if answer.by_features is not None:
         weights = answer.by_features.weights, answer.by_actions.weights
@@ -376,7 +381,7 @@ def _evaluation(
 
 
 def _estimates(
-    log: Log, answer: _Answer, confidence: float, estimators: Sequence[str]
+    log: EvaluatedLog, answer: _Answer, confidence: float, estimators: Sequence[str]
 ) -> tuple[dict[str, Estimate], dict[str, float]]:
     """Each estimate asked for, of rewards between 0 and 1, and the settings chosen on the way."""
     weights, rewards, sizes = answer.by_actions.weights, log.units, log.sizes
@@ -386,29 +391,33 @@ def _estimates(
         predicted, of_chosen = _predicted(log, answer)
         errors = rewards - of_chosen
         by_model = weights, rewards, of_chosen, predicted
-    for one in estimators:
-        if one == "ips":
-            found[one] = estimates.ips(weights, rewards, confidence, sizes)
-        elif one == "snips":
-            found[one] = estimates.snips(weights, rewards, confidence, sizes)
-        elif one == "mips" and answer.by_features is not None:
+    for estimator in estimators:
+        if estimator == "ips":
+            found[estimator] = estimates.ips(weights, rewards, confidence, sizes)
+        elif estimator == "snips":
+            found[estimator] = estimates.snips(weights, rewards, confidence, sizes)
+        elif estimator == "mips" and answer.by_features is not None:
             by_features = answer.by_features.weights
-            found[one] = estimates.ips(by_features, rewards, confidence, sizes)._replace(name=one)
-        elif one == "dm":
+            found[estimator] = estimates.ips(by_features, rewards, confidence, sizes)._replace(
+                name=estimator
+            )
+        elif estimator == "dm":
             implied = log.model.implied_weights(answer.by_actions.chosen, answer.outside)
-            found[one] = estimates.direct(predicted, implied, rewards, of_chosen, confidence, sizes)
-        elif one == "switch":
-            settings[one] = estimates.choose_tau(weights, errors, predicted, sizes)
-            found[one] = estimates.switch(*by_model, settings[one], confidence, sizes)
-        elif one == "dros":
-            settings[one] = estimates.choose_lam(weights, errors, predicted, sizes)
-            found[one] = estimates.shrunk(*by_model, settings[one], confidence, sizes)
+            found[estimator] = estimates.direct(
+                predicted, implied, rewards, of_chosen, confidence, sizes
+            )
+        elif estimator == "switch":
+            settings[estimator] = estimates.choose_tau(weights, errors, predicted, sizes)
+            found[estimator] = estimates.switch(*by_model, settings[estimator], confidence, sizes)
+        elif estimator == "dros":
+            settings[estimator] = estimates.choose_lam(weights, errors, predicted, sizes)
+            found[estimator] = estimates.shrunk(*by_model, settings[estimator], confidence, sizes)
         else:
-            found[one] = estimates.doubly_robust(*by_model, confidence, sizes)
+            found[estimator] = estimates.doubly_robust(*by_model, confidence, sizes)
     return found, settings
 
 
-def _predicted(log: Log, answer: _Answer) -> tuple[Floats, Floats]:
+def _predicted(log: EvaluatedLog, answer: _Answer) -> tuple[Floats, Floats]:
     """What the model expects of the policy, in `ratio_terms`, and of logged actions, by round."""
     q = log.model.predicted
     # What the model knows nothing of, it takes to earn what all rounds earn on average.
@@ -418,7 +427,7 @@ def _predicted(log: Log, answer: _Answer) -> tuple[Floats, Floats]:
     return terms, q[np.arange(log.n_rounds), log.actions]
 
 
-def _terms(log: Log, answer: _Answer, estimators: Sequence[str]) -> Terms:
+def _terms(log: EvaluatedLog, answer: _Answer, estimators: Sequence[str]) -> Terms:
     """What each round says of a policy: by `dr` if there is a model, else by `ips` or `mips`."""
     chosen, _, weights = answer.best(estimators)
     values = estimates.ratio_terms(weights * log.units, log.sizes)
@@ -429,13 +438,13 @@ def _terms(log: Log, answer: _Answer, estimators: Sequence[str]) -> Terms:
     return Terms(values, weights, chosen)
 
 
-def _logged(log: Log) -> Terms:
+def _logged(log: EvaluatedLog) -> Terms:
     """What each round says of the policy that wrote the log: its reward."""
     values = estimates.ratio_terms(log.sizes * log.units, log.sizes)
     return Terms(values, log.sizes, log.chances)
 
 
-def choices(log: Log, policy: Policy, seed: int) -> tuple[Floats, Floats]:
+def choices(log: EvaluatedLog, policy: Policy, seed: int) -> tuple[Floats, Floats]:
     """The policy's probabilities of the log's actions, (n, K), and those of others, (n,).
 
     A SPEC's agent answers for a round before it learns it, so that its weight does not depend on
@@ -480,7 +489,7 @@ def place(
             row[position] = chance
 
 
-def teach(log: Log, agent: "Agent", i: int, probability: float) -> None:
+def teach(log: EvaluatedLog, agent: "Agent", i: int, probability: float) -> None:
     """Have an agent learn a logged round, in which the action had that probability."""
     lesson = log.contexts[i], log.played[i], float(log.rewards[i]), probability
     if _has_own_actions(agent):
@@ -489,7 +498,7 @@ def teach(log: Log, agent: "Agent", i: int, probability: float) -> None:
         agent.learn(*lesson, features=None if log.shelf is None else log.shelf.chosen(i))
 
 
-def open_actions(log: Log, agent: "Agent", i: int) -> Any:
+def open_actions(log: EvaluatedLog, agent: "Agent", i: int) -> Any:
     """What an agent is offered in a round; None for all that it has."""
     pmf = log.pmfs[i]
     if not _has_own_actions(agent):
@@ -511,7 +520,7 @@ def _has_own_actions(agent: "Agent") -> bool:
     return getattr(agent, "actions", ()) is not None
 
 
-def fresh_agent(log: Log, spec: str, seed: int) -> "Agent":
+def fresh_agent(log: EvaluatedLog, spec: str, seed: int) -> "Agent":
     """An agent with the actions of a log that has not learned anything."""
     from melee.agent import Agent  # compiles kernels: not for those who ask the doctor only
 
@@ -526,7 +535,13 @@ def takes_candidates(policy: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return False
     by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(one.kind in by_place and one.default is one.empty for one in parameters) == 2
+    return (
+        sum(
+            parameter.kind in by_place and parameter.default is parameter.empty
+            for parameter in parameters
+        )
+        == 2
+    )
 
 
 def _distribution(given: Any, i: int) -> Mapping[Label, float]:

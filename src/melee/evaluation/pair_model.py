@@ -102,8 +102,8 @@ class PairRewardModel:
     def _regressions(self) -> Iterator[_Part]:
         """Of each fold: rounds to predict, rounds to learn from, how to solve, and records."""
         n = len(self._own)
-        one = np.zeros(n, np.int64)
-        for test, _, rows, solve in regressions(self._chosen, one, 1, self._fold, self._sizes):
+        alike = np.zeros(n, np.int64)
+        for test, _, rows, solve in regressions(self._chosen, alike, 1, self._fold, self._sizes):
             total = np.bincount(self._own[rows], self._sizes[rows], self._counts)
             yield _Part(np.flatnonzero(test), rows, solve, np.asarray(total + RECORD, float))
 
@@ -164,7 +164,7 @@ def model_pairs(
         How much each round counts, 1 on average.
     """
     X = standardized(encoded(contexts))
-    is_named = all(isinstance(one, dict) for one in shelf.features)
+    is_named = all(isinstance(features, dict) for features in shelf.features)
     missing: Context = {} if is_named else np.zeros(len(shelf.features[0]))
     raw = encoded([*shelf.features, missing], rare=1)
     # By what was chosen: of a column that never varied there nothing can be learned.

@@ -24,7 +24,7 @@ import numpy as np
 
 from melee.arrays import Floats, Ints
 from melee.errors import InputError, MeleeWarning
-from melee.evaluation.log import Log
+from melee.evaluation.log import EvaluatedLog
 from melee.evaluation.off_policy import fresh_agent, open_actions, place, teach
 from melee.rng import generator
 
@@ -53,7 +53,7 @@ class Replay(NamedTuple):
     accepted: Floats
 
 
-def accepted_share(log: Log) -> float:
+def accepted_share(log: EvaluatedLog) -> float:
     """Which share of the log's rounds a replay accepts: the smallest probability of any action.
 
     Of actions that could not be chosen nothing is known; `lacking` refuses policies that want them.
@@ -62,7 +62,7 @@ def accepted_share(log: Log) -> float:
     return float(min(log.probabilities.min(), others.min(initial=1.0)))
 
 
-def replay(log: Log, agent: "Agent", rows: Ints, seed: int, name: str) -> Replay:
+def replay(log: EvaluatedLog, agent: "Agent", rows: Ints, seed: int, name: str) -> Replay:
     """Let an agent live through some rounds of a log; it learns those that are accepted.
 
     It learns them with the probability that it gave the action, as it would live.
@@ -91,7 +91,7 @@ def averaged(runs: Sequence[Replay]) -> Replay:
     )
 
 
-def starts(log: Log, policy: LivePolicy, seed: int) -> "Callable[[int], Agent]":
+def starts(log: EvaluatedLog, policy: LivePolicy, seed: int) -> "Callable[[int], Agent]":
     """What makes the agent of each life, by number: fresh ones of a SPEC, copies of an agent."""
     from melee.agent import Agent  # compiles kernels: not for those who ask the doctor only
 

@@ -8,7 +8,7 @@ from melee.arrays import Floats
 from melee.evaluation import estimates
 from melee.evaluation.digits import in_digits
 from melee.evaluation.estimates import Estimate
-from melee.evaluation.log import Log
+from melee.evaluation.log import EvaluatedLog
 
 MIN_EFFECTIVE = 10.0
 """Effective sample size below which intervals no longer hold what they promise."""
@@ -21,7 +21,7 @@ _CERTAINTY = 0.9999
 
 
 def lacking(
-    log: Log,
+    log: EvaluatedLog,
     chosen: Floats,
     outside: Floats,
     weights: Floats,
@@ -89,7 +89,7 @@ def lacking(
     return reasons
 
 
-def _expected_effective(log: Log, chosen: Floats, chances: Floats) -> float:
+def _expected_effective(log: EvaluatedLog, chosen: Floats, chances: Floats) -> float:
     """The effective sample size to be expected, if the probabilities of all actions are known.
 
     It does not depend on luck: without a single round of great weight the others look fine.
@@ -101,7 +101,7 @@ def _expected_effective(log: Log, chosen: Floats, chances: Floats) -> float:
 
 
 def mips_cautions(
-    log: Log, by_features: Floats, by_actions: Floats, confidence: float
+    log: EvaluatedLog, by_features: Floats, by_actions: Floats, confidence: float
 ) -> list[str]:
     """What to be careful about in `mips`, by its weights and those of actions, in sentences."""
     if np.allclose(by_features, by_actions, rtol=1e-6, atol=0.0):
@@ -145,7 +145,7 @@ def cautions(weights: Floats, outside: Floats) -> list[str]:
 
 
 def model_cautions(
-    log: Log, chosen: Floats, outside: Floats, found: Mapping[str, Estimate]
+    log: EvaluatedLog, chosen: Floats, outside: Floats, found: Mapping[str, Estimate]
 ) -> list[str]:
     """What to be careful about in what the model says, in sentences."""
     said = []

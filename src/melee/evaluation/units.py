@@ -25,17 +25,21 @@ class Unit(NamedTuple):
         """Rewards between 0 and 1."""
         return (rewards - self.low) / (self.high - self.low)
 
-    def back(self, one: Estimate) -> Estimate:
+    def back(self, estimate: Estimate) -> Estimate:
         """An estimate of such rewards, in the unit they came in."""
         size = self.high - self.low
-        numbers = (self.low + size * number for number in (one.value, one.low, one.high))
-        return Estimate(one.name, *numbers)
+        numbers = (
+            self.low + size * number for number in (estimate.value, estimate.low, estimate.high)
+        )
+        return Estimate(estimate.name, *numbers)
 
-    def back_difference(self, one: Difference) -> Difference:
+    def back_difference(self, difference: Difference) -> Difference:
         """A difference of such rewards, in the unit they came in."""
         size = self.high - self.low
-        value, low, high, anytime_low, anytime_high = (size * number for number in one[1:6])
-        return Difference(one.baseline, value, low, high, anytime_low, anytime_high, one.p_value)
+        value, low, high, anytime_low, anytime_high = (size * number for number in difference[1:6])
+        return Difference(
+            difference.baseline, value, low, high, anytime_low, anytime_high, difference.p_value
+        )
 
     def caution(self) -> str:
         """What to be careful about where nobody said how low and high rewards can be."""

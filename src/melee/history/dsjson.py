@@ -67,13 +67,13 @@ def read(path: Path, *, strict: bool = True, usable: bool = False) -> History:
 def content(history: History, *, compress: bool = False) -> bytes:
     """A history as a dsjson file."""
     actions = history.actions
-    return compressed(b"".join(line_of(one, actions) for one in history), compress)
+    return compressed(b"".join(line_of(round_, actions) for round_ in history), compress)
 
 
-def line_of(one: Round, actions: list[Label]) -> bytes:
+def line_of(round_: Round, actions: list[Label]) -> bytes:
     """A round as a line; `actions` are those that were eligible if the round does not say."""
-    check_round(one)
-    line = to_json(one)
+    check_round(round_)
+    line = to_json(round_)
     decision = encode(line, [label_to_json(label) for label in actions])
     plain = decode(decision)
     unsaid = {
@@ -95,7 +95,9 @@ def line_of(one: Round, actions: list[Label]) -> bytes:
 def encode(line: dict[str, Any], actions: list[Any]) -> dict[str, Any]:
     """The decision that VowpalWabbit reads, from a line of `melee.history.jsonl`."""
     pmf = dict(enumerate(line.get("pmf", ())))
-    features = {dumps(label): one for label, one in line.get("features", {}).get("all", ())}
+    features = {
+        dumps(label): features for label, features in line.get("features", {}).get("all", ())
+    }
     eligible = [label for label, _ in pmf.values()] if pmf else actions
     chosen = eligible.index(line["action"])
     order = [chosen, *(i for i in pmf if i != chosen)]
@@ -214,14 +216,14 @@ def no_round(decision: dict[str, Any]) -> str | None:
         if decision.get(name) is True:
             return f"a decision that is not to be learned from ({name})"
     listed = shared.get("_multi")
-    names = {name for one in _objects(listed) for name in one}
+    names = {name for offered in _objects(listed) for name in offered}
     if {"_outcomes", "_slots", "_slot_id"} & (decision.keys() | shared.keys() | names):
         return "a decision of several slots at once (--ccb_explore_adf, --slates)"
     if "_label_ca" in decision or "pdf" in decision:
         return "a decision of a number instead of an action (--cats)"
     if any(name.lower().startswith("_label") for name in names):
         return "a decision whose actions have labels of their own (_label in c._multi)"
-    if any("_definitely_bad" in one for one in _objects(decision.get("o"))):
+    if any("_definitely_bad" in outcome for outcome in _objects(decision.get("o"))):
         return "a decision with feedback in place of a cost (--experimental_igl)"
     if listed and decision.get("_label_cost") is None:
         return "a decision without a label (_label_cost), whose reward is not known"
@@ -229,7 +231,9 @@ def no_round(decision: dict[str, Any]) -> str | None:
 
 
 def _objects(listed: Any) -> list[dict[str, Any]]:
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return (
+        [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    )
 
 
 def _stands_for(pdrop: Any) -> float | None:

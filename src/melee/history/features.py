@@ -46,7 +46,7 @@ class Sets:
         self._lines += 1
         if now == self._latest and self._lines < AGAIN:
             return {"in": self._name}
-        content = "\n".join(f"{label}\t{one}" for label, one in now.items())
+        content = "\n".join(f"{label}\t{features}" for label, features in now.items())
         name = hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
         changed = {k: v for k, v in now.items() if self._latest.get(k) != v}
         gone = [label for label in self._latest if label not in now]
@@ -65,7 +65,7 @@ class Sets:
 
 
 def _pairs(features: Mapping[str, str]) -> list[list[Any]]:
-    return [[json.loads(label), json.loads(one)] for label, one in features.items()]
+    return [[json.loads(label), json.loads(text)] for label, text in features.items()]
 
 
 def _plain(features: Context) -> Any:
@@ -80,7 +80,9 @@ def read_features(given: Any, sets: dict[str, dict[Label, Any]]) -> dict[Label, 
     """
     name = given.get("in") if isinstance(given, dict) else None
     if not isinstance(name, str) or not given.keys() <= {"in", "all", "from", "without", "with"}:
-        are = isinstance(given, dict) and all(isinstance(one, dict) for one in given.values())
+        are = isinstance(given, dict) and all(
+            isinstance(features, dict) for features in given.values()
+        )
         return given if are else None
     if "all" in given:
         sets[name] = _read_pairs(given["all"])
@@ -90,7 +92,7 @@ def read_features(given: Any, sets: dict[str, dict[Label, Any]]) -> dict[Label, 
         if not isinstance(gone, list):
             raise InputError(f"the features are without {shown(gone)}; expected an array")
         left_out = {check_label(label_from_json(label)) for label in gone}
-        kept = {label: one for label, one in base.items() if label not in left_out}
+        kept = {label: features for label, features in base.items() if label not in left_out}
         sets[name] = kept | _read_pairs(given.get("with", []))
     return _known(name, sets)
 
@@ -109,4 +111,4 @@ def _read_pairs(given: Any) -> dict[Label, Any]:
         raise InputError(
             f"the features are {shown(given)}; expected pairs of an action and its features"
         )
-    return {check_label(label_from_json(label)): one for label, one in given}
+    return {check_label(label_from_json(label)): features for label, features in given}

@@ -135,8 +135,8 @@ class History:
     def extend(self, rounds: Iterable[Round]) -> None:
         """Add several rounds, all or none."""
         added = list(rounds)
-        for one in added:
-            check_round(one)
+        for round_ in added:
+            check_round(round_)
         self._rounds.extend(added)
 
     @property
@@ -153,35 +153,35 @@ class History:
         (2, 3)
         """
         groups: dict[str, list[SkippedRow]] = {}
-        for one in self.problems:
-            _, _, expected = one.sentence.partition("; ")
-            groups.setdefault(expected or one.sentence, []).append(one)
+        for problem in self.problems:
+            _, _, expected = problem.sentence.partition("; ")
+            groups.setdefault(expected or problem.sentence, []).append(problem)
         found = [LeftOut(len(rows), rows[0]) for rows in groups.values()]
-        return sorted(found, key=lambda one: -one.n_rows)
+        return sorted(found, key=lambda group: -group.n_rows)
 
     @property
     def rewards(self) -> Floats:
         """The reward of every round."""
-        return np.array([one.reward for one in self._rounds], dtype=np.float64)
+        return np.array([round_.reward for round_ in self._rounds], dtype=np.float64)
 
     @property
     def probabilities(self) -> Floats:
         """The probability of every round's action."""
-        return np.array([one.probability for one in self._rounds], dtype=np.float64)
+        return np.array([round_.probability for round_ in self._rounds], dtype=np.float64)
 
     @property
     def stands_for(self) -> Floats:
         """How many rounds every round stands for."""
-        return np.array([one.stands_for for one in self._rounds], dtype=np.float64)
+        return np.array([round_.stands_for for round_ in self._rounds], dtype=np.float64)
 
     @property
     def actions(self) -> list[Label]:
         """All actions that were chosen or eligible, in the order in which they first appear."""
         seen: dict[Label, None] = {}
-        for one in self._rounds:
-            if one.pmf is not None:
-                seen.update(dict.fromkeys(one.pmf))
-            seen.setdefault(one.action)
+        for round_ in self._rounds:
+            if round_.pmf is not None:
+                seen.update(dict.fromkeys(round_.pmf))
+            seen.setdefault(round_.action)
         return list(seen)
 
     @classmethod
@@ -234,9 +234,9 @@ class History:
         """
         file = Path(path)
         module = _format(file, format)
-        for i, one in enumerate(self._rounds):
+        for i, round_ in enumerate(self._rounds):
             try:
-                check_round(one)
+                check_round(round_)
             except InputError as error:
                 raise InputError(f"round {i} of the history: {error}") from None
         content: bytes = module.content(self, compress=file.name.lower().endswith(".gz"))

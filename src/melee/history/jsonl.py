@@ -39,32 +39,32 @@ OLDER = {"policy": "explorer"}
 """What fields were called in logs of melee before 1.0."""
 
 
-def to_json(one: Round, lists: Lists | None = None) -> dict[str, Any]:
+def to_json(round_: Round, lists: Lists | None = None) -> dict[str, Any]:
     """A round as `json.dumps` can write it, and with `lists` as a line has it.
 
     >>> to_json(Round({"age": 31.0}, ("banner", 3), reward=1.0, probability=0.5, id="e1"))
     {'id': 'e1', 'context': {'age': 31.0}, 'action': {'tuple': ['banner', 3]},
      'probability': 0.5, 'reward': 1.0}
     """
-    context = one.context
+    context = round_.context
     line: dict[str, Any] = {
-        "id": one.id,
-        "time": one.time,
+        "id": round_.id,
+        "time": round_.time,
         "context": context.tolist() if isinstance(context, np.ndarray) else context,
-        "action": label_to_json(one.action),
-        "probability": one.probability,
-        "reward": one.reward,
-        "pmf": one.pmf,
-        "policy": one.policy,
-        "version": one.version,
-        "stands_for": None if one.stands_for == 1.0 else one.stands_for,
+        "action": label_to_json(round_.action),
+        "probability": round_.probability,
+        "reward": round_.reward,
+        "pmf": round_.pmf,
+        "policy": round_.policy,
+        "version": round_.version,
+        "stands_for": None if round_.stands_for == 1.0 else round_.stands_for,
     }
-    if one.pmf is not None and lists is not None:
-        line["pmf"] = lists.to_json(one.pmf)
-    elif one.pmf is not None:
-        line["pmf"] = [[label_to_json(label), p] for label, p in one.pmf.items()]
-    if one.features is not None:
-        line["features"] = (Sets() if lists is None else lists.features).to_json(one.features)
+    if round_.pmf is not None and lists is not None:
+        line["pmf"] = lists.to_json(round_.pmf)
+    elif round_.pmf is not None:
+        line["pmf"] = [[label_to_json(label), p] for label, p in round_.pmf.items()]
+    if round_.features is not None:
+        line["features"] = (Sets() if lists is None else lists.features).to_json(round_.features)
     return {key: value for key, value in line.items() if value is not None or key == "action"}
 
 
@@ -99,14 +99,14 @@ def from_json(
     }
 
 
-def line_of(one: Round, lists: Lists | None = None) -> bytes:
+def line_of(round_: Round, lists: Lists | None = None) -> bytes:
     """A round as a line; reading it gives exactly the round again.
 
     `lists` are those that earlier lines of the file have given. Without them a line can be read
     alone.
     """
-    check_round(one)
-    return bounded(dumps(to_json(one, Lists() if lists is None else lists)).encode() + b"\n")
+    check_round(round_)
+    return bounded(dumps(to_json(round_, Lists() if lists is None else lists)).encode() + b"\n")
 
 
 def dumps(value: Any, *, ascii: bool = True) -> str:  # noqa: A002
@@ -139,7 +139,7 @@ def read(path: Path, *, strict: bool = True, usable: bool = False) -> History:
 def content(history: History, *, compress: bool = False) -> bytes:
     """A history as a file of JSON lines."""
     lists = Lists()
-    return compressed(b"".join(line_of(one, lists) for one in history), compress)
+    return compressed(b"".join(line_of(round_, lists) for round_ in history), compress)
 
 
 def compressed(content: bytes, compress: bool) -> bytes:

@@ -53,7 +53,7 @@ class Log:
         self._file = (about.st_dev, about.st_ino, about.st_size + len(lines))
 
     def _lines(self, rounds: list[Round]) -> bytes:
-        return b"".join(line_of(one, self._lists) for one in rounds)
+        return b"".join(line_of(round_, self._lists) for round_ in rounds)
 
 
 def append_lines(file: int | str | PathLike[str], rounds: Iterable[Round]) -> None:
@@ -71,7 +71,7 @@ def append_lines(file: int | str | PathLike[str], rounds: Iterable[Round]) -> No
         return
     lists = Lists()
     try:
-        lines = b"".join(line_of(one, lists) for one in rounds)
+        lines = b"".join(line_of(round_, lists) for round_ in rounds)
         _write(file, lines, f"descriptor {file}")
     except OSError as error:
         raise _refused(f"descriptor {file}", error) from None

@@ -115,11 +115,11 @@ def content(history: History, *, compress: bool = False) -> bytes:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-    some = any(one.features is not None for one in history)
+    some = any(round_.features is not None for round_ in history)
     names = (*COLUMNS, "features") if some else COLUMNS
     columns: dict[str, list[Any]] = {name: [] for name in names}
-    for one in history:
-        line = to_json(one)
+    for round_ in history:
+        line = to_json(round_)
         for name, column in columns.items():
             value = line.get(name)
             column.append(dumps(value) if name in JSON and name in line else value)

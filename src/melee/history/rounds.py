@@ -163,8 +163,8 @@ def _features(given: Any) -> dict[Label, Context]:
             f"the features are {shown(given)}; expected a dict of actions and their features"
         )
     return {
-        check_label(label): read_features(one, f"action {shown(label)}")
-        for label, one in given.items()
+        check_label(label): read_features(features, f"action {shown(label)}")
+        for label, features in given.items()
     }
 
 
@@ -173,17 +173,17 @@ def _plain(features: Mapping[Label, Context]) -> dict[Label, Any]:
     return {k: v if isinstance(v, dict) else tuple(v.tolist()) for k, v in features.items()}
 
 
-def check_round(one: Round) -> None:
+def check_round(round_: Round) -> None:
     """Refuse a round whose numbers cannot be right."""
-    check_reward(one.reward)
-    check_probability(one.probability)
-    if one.time is not None and not math.isfinite(one.time):
-        raise InputError(f"the time is {one.time}; expected seconds since the epoch")
-    check_stands_for(one.stands_for)
-    if one.pmf is None:
+    check_reward(round_.reward)
+    check_probability(round_.probability)
+    if round_.time is not None and not math.isfinite(round_.time):
+        raise InputError(f"the time is {round_.time}; expected seconds since the epoch")
+    check_stands_for(round_.stands_for)
+    if round_.pmf is None:
         return
     total = 0.0
-    for label, p, n in weighed(one.pmf):
+    for label, p, n in weighed(round_.pmf):
         total += p * n
         if not 0.0 <= p <= 1.0:
             raise InputError(
@@ -195,16 +195,16 @@ def check_round(one: Round) -> None:
             f"the pmf sums to {total:.9g}; expected 1: log the probabilities of all eligible "
             "actions, or no pmf"
         )
-    if one.action not in one.pmf:
+    if round_.action not in round_.pmf:
         raise InputError(
-            f"the pmf does not name the action {shown(one.action)}; expected all eligible "
+            f"the pmf does not name the action {shown(round_.action)}; expected all eligible "
             "actions: log the pmf that the action was drawn from"
         )
-    if abs(one.pmf[one.action] - one.probability) > TOLERANCE:
+    if abs(round_.pmf[round_.action] - round_.probability) > TOLERANCE:
         raise InputError(
-            f"the pmf gives the action {shown(one.action)} {one.pmf[one.action]} and the "
-            f"probability is {one.probability}; expected them equal: log the pmf that the action "
-            "was drawn from"
+            f"the pmf gives the action {shown(round_.action)} {round_.pmf[round_.action]} and the "
+            f"probability is {round_.probability}; expected them equal: log the pmf that the "
+            "action was drawn from"
         )
 
 

@@ -125,10 +125,10 @@ class Commits:
 
     def _hand_over(self) -> None:
         """Let one of those who wait lead, or nobody."""
-        for one in self._tickets:
-            if one.n_waiting:
-                one.leads = True
-                one.call()
+        for ticket in self._tickets:
+            if ticket.n_waiting:
+                ticket.leads = True
+                ticket.call()
                 return
         self._is_led = False
 
@@ -155,19 +155,19 @@ class Commits:
         self.written = head
         seq = head.seq - len(drafts)
         with self._queueing:
-            for one in tickets:
-                seq += one.n_events
-                one.seq = seq
-                one.call()
+            for ticket in tickets:
+                seq += ticket.n_events
+                ticket.seq = seq
+                ticket.call()
 
     def _fail(self, error: BaseException, tickets: list[Ticket]) -> None:
         """Whatever was queued after what failed builds on it, and fails as well."""
         with self._queueing:
             self.error = error
             self.n_failures += 1
-            for one in (*tickets, *self._tickets):
-                one.error = error
-                one.call()
+            for ticket in (*tickets, *self._tickets):
+                ticket.error = error
+                ticket.call()
             self._queue, self._tickets = [], []
 
     @contextmanager
@@ -180,15 +180,14 @@ class Commits:
         """Have nothing written but by `end_turn`, in whatever thread that is."""
         self._writing.acquire()
 
-    def end_turn(self, *, write: bool = True) -> bool:
-        """Write all that is queued, if it is to be; whether there was anything to write."""
+    def end_turn(self, otherwise: Callable[[], None] | None = None) -> None:
+        """Write all that is queued; where nothing is, do something else."""
         try:
-            if not write:
-                return False
             drafts, tickets = self._take_all()
             if drafts:
                 self._write_some(drafts, tickets)
-            return bool(drafts)
+            elif otherwise is not None:
+                otherwise()
         finally:
             self._writing.release()
 

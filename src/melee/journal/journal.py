@@ -131,14 +131,13 @@ class Journal:
         try:
             return self.store.begin_turn()
         except BaseException:
-            self._commits.end_turn(write=False)
+            self._commits.end_turn()
             raise
 
     def end_turn(self) -> None:
         """Write what was queued in this turn, and let others write; tickets say how it went."""
-        if not self._commits.end_turn():
-            with suppress(DataError):  # nothing was to be written
-                self.store.end_turn()
+        with suppress(DataError):  # nothing was to be written
+            self._commits.end_turn(self.store.end_turn)
 
     @property
     def written(self) -> Head | None:

@@ -131,7 +131,7 @@ class Postgres(Store):
                 except self._library.OperationalError:
                     if not self._reader.closed:
                         raise
-                self._held[:] = [one for one in self._held if one is not self._reader]
+                self._held[:] = [held for held in self._held if held is not self._reader]
             self._reader = self._connect()
             return _run(self._reader, statement, values)
 
@@ -181,7 +181,7 @@ class Postgres(Store):
         return head
 
     def _connect_again(self) -> None:
-        self._held[:] = [one for one in self._held if one is not self._writer]
+        self._held[:] = [held for held in self._held if held is not self._writer]
         self._has_lease = False
         self.forget_known()
         self._writer = self._connect()
@@ -266,7 +266,7 @@ class Table(Snapshots):
     def agents(self) -> set[str]:
         """The names of agents that have any."""
         with self._store.guarded():
-            return {str(one) for (one,) in self._store.query("SELECT agent FROM snapshots")}
+            return {str(agent) for (agent,) in self._store.query("SELECT agent FROM snapshots")}
 
     def read(self, snapshot: Snapshot) -> bytes:
         """The content of one."""

@@ -162,11 +162,11 @@ class SQLite(Store):
     def abandon(self) -> None:
         """Let go of what a fork has copied."""
         self._finalizer.detach()
-        for one in self._held:
-            if isinstance(one, int):
-                os.close(one)  # the parent's copy still holds the lock
+        for item in self._held:
+            if isinstance(item, int):
+                os.close(item)  # the parent's copy still holds the lock
             else:
-                _ABANDONED.append(one)
+                _ABANDONED.append(item)
         self._held.clear()
         self._writer = self._reader = None
         self._reading = threading.Lock()
@@ -181,11 +181,11 @@ class SQLite(Store):
 def _close_all(held: list[Any]) -> None:
     """Close connections and files, the latest first."""
     while held:
-        one = held.pop()
-        if isinstance(one, int):
-            os.close(one)
+        item = held.pop()
+        if isinstance(item, int):
+            os.close(item)
         else:
-            one.close()
+            item.close()
 
 
 def _lock(directory: Path) -> int:

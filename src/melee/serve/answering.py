@@ -26,12 +26,12 @@ class Router:
     def __init__(self, routes: Sequence[Route]) -> None:
         self._fixed: dict[str, dict[str, Route]] = {}
         self._open: dict[int, list[tuple[list[str], Route]]] = {}
-        for one in routes:
-            if "{" in one.path:
-                parts = one.path[1:].split("/")
-                self._open.setdefault(len(parts), []).append((parts, one))
+        for route in routes:
+            if "{" in route.path:
+                parts = route.path[1:].split("/")
+                self._open.setdefault(len(parts), []).append((parts, route))
             else:
-                self._fixed.setdefault(one.path, {})[one.method] = one
+                self._fixed.setdefault(route.path, {})[route.method] = route
 
     def find(self, method: str, raw: str) -> tuple[Route, dict[str, str]]:
         """The route of a path as it was sent, and what the path names."""

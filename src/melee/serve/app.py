@@ -16,6 +16,7 @@ BODY = Limit("MELEE_MAX_BODY", 2**20)
 """Bytes of a request's body."""
 PATIENCE = 10.0
 """Seconds in which a body has to come."""
+ENDS = "the service stops; whether this was done is not known: send it again, under the same id"
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 _PAGE = (
     b"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -87,6 +88,8 @@ class App:
             answer = await self._ask(found, raw, path, body)
         except ConnectionError:  # nobody is there to be answered
             return
+        except asyncio.CancelledError:  # the process ends, and has waited long enough
+            answer, close = refused(Refusal(503, ENDS)), True
         except Exception as error:
             answer = refused(error)
             close = isinstance(error, Refusal) and error.close

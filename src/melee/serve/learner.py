@@ -32,7 +32,7 @@ class Office:
 
     def count(self) -> None:
         """Have the service know of what all workers have answered."""
-        self.service.requests = self._past.joined(*(one.requests for one in self.desks))
+        self.service.requests = self._past.joined(*(desk.requests for desk in self.desks))
         self.service.n_workers = len(self.desks)
 
     def forget(self, desk: "Desk") -> None:

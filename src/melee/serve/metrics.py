@@ -28,13 +28,13 @@ class Requests:
     def joined(self, *others: "Requests") -> "Requests":
         """These and those of other processes."""
         all_ = Requests()
-        for one in (self, *others):
-            for key, n in one.counts.items():
+        for requests in (self, *others):
+            for key, n in requests.counts.items():
                 all_.counts[key] = all_.counts.get(key, 0) + n
-            for route, seconds in one.seconds.items():
+            for route, seconds in requests.seconds.items():
                 all_.seconds[route] = all_.seconds.get(route, 0.0) + seconds
                 so_far = all_.buckets.get(route, [0] * (len(BOUNDS) + 1))
-                both = zip(so_far, one.buckets[route], strict=True)
+                both = zip(so_far, requests.buckets[route], strict=True)
                 all_.buckets[route] = [a + b for a, b in both]
         return all_
 

@@ -89,12 +89,12 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """End on Ctrl-C and SIGTERM, once everything is on disk."""
         signals = (signal.SIGINT, signal.SIGTERM)
-        before = {one: signal.signal(one, self.handle_exit) for one in signals}
+        before = {number: signal.signal(number, self.handle_exit) for number in signals}
         try:
             yield
         finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def is_loopback(host: str) -> bool:

@@ -277,6 +277,7 @@ class Service:
         self, served: Served, context: Any, actions: Any, id: str | None, top: Any
     ) -> dict[str, Any]:
         """Several actions, best first; the same ones again for the same request and id."""
+        await self._turn(served, [] if id is None else [f"{id}/1"])
         try:
             ranking = served.agent.act(context, actions=actions, id=id, top=top)
         except InputError:

@@ -52,19 +52,19 @@ def heard(line: bytes) -> dict[str, Any]:
 
 def agents_to_json(parameters: Agents) -> Agents:
     """Parameters of agents, by name, as another process can be told them."""
-    return {name: _with_labels(one, label_to_json) for name, one in parameters.items()}
+    return {name: _with_labels(given, label_to_json) for name, given in parameters.items()}
 
 
 def read_agents(given: Agents) -> Agents:
     """What another process was told."""
-    return {name: _with_labels(one, label_from_json) for name, one in given.items()}
+    return {name: _with_labels(made, label_from_json) for name, made in given.items()}
 
 
 def _with_labels(parameters: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
     actions = parameters.get("actions")
     if actions is None:
         return parameters
-    return {**parameters, "actions": [change(one) for one in actions]}
+    return {**parameters, "actions": [change(label) for label in actions]}
 
 
 def watch_parent(loop: Any, gone: Callable[[], None]) -> None:

@@ -109,10 +109,12 @@ class Supervisor:
         about = {**learner, **common, "listening": number}
         self.learner = Child("the learner", "melee.serve.learner", about, number)
         self.workers = []
-        for i, one in enumerate(self.sockets):
+        for i, listening in enumerate(self.sockets):
             told = {"place": place, "keys": keys or {}, "debug": log_level == "debug"}
-            told |= {**common, "listening": one.fileno()}
-            self.workers.append(Child(f"worker {i + 1}", "melee.serve.worker", told, one.fileno()))
+            told |= {**common, "listening": listening.fileno()}
+            self.workers.append(
+                Child(f"worker {i + 1}", "melee.serve.worker", told, listening.fileno())
+            )
         self._ended = asyncio.Event()
 
     async def run(self, ready: Callable[[list[str]], None]) -> None:
@@ -124,13 +126,15 @@ class Supervisor:
             Is called once, with the names of the agents, when requests are answered.
         """
         loop = asyncio.get_running_loop()
-        for one in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(one, self._ended.set)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._ended.set)
         kept: list[asyncio.Task[None]] = []
         try:
-            await asyncio.gather(*(one.start() for one in (self.learner, *self.workers)))
+            await asyncio.gather(*(child.start() for child in (self.learner, *self.workers)))
             ready((await self._hear())["agents"])
-            kept = [asyncio.create_task(self._keep(one)) for one in (self.learner, *self.workers)]
+            kept = [
+                asyncio.create_task(self._keep(child)) for child in (self.learner, *self.workers)
+            ]
             await self._ended.wait()
         finally:
             for task in kept:
@@ -183,16 +187,16 @@ class Supervisor:
         """End the workers, which answer what is under way; then the learner."""
         await self._finish(self.workers, DRAIN + 5.0)
         await self._finish([self.learner], PATIENCE)
-        for one in (*self.sockets, self._desk):
-            one.close()
+        for held in (*self.sockets, self._desk):
+            held.close()
         self._directory.cleanup()
 
     async def _finish(self, children: list[Child], patience: float) -> None:
-        left = [one.process for one in children if one.process is not None]
+        left = [child.process for child in children if child.process is not None]
         for child in children:
             child.end()
         if left:
-            waits = [asyncio.create_task(one.wait()) for one in left]
+            waits = [asyncio.create_task(process.wait()) for process in left]
             await asyncio.wait(waits, timeout=patience)
         for child in children:  # nothing is lost: what was acknowledged is on disk
             child.end(signal.SIGKILL)
@@ -216,7 +220,7 @@ def listen_together(host: str, port: int, n: int) -> list[socket.socket]:
         while len(made) < n:
             made.append(listen(host, first.getsockname()[1], shared=True))
     except BaseException:
-        for one in made:
-            one.close()
+        for opened in made:
+            opened.close()
         raise
     return made

@@ -49,7 +49,9 @@ class Syncing:
                     some.append(self._asked.get_nowait())
                 except Empty:
                     break
-            done = [(one[1], self._error(one[0])) for one in some if one is not None]
+            done = [
+                (waiting[1], self._error(waiting[0])) for waiting in some if waiting is not None
+            ]
             if done:
                 self._loop.call_soon_threadsafe(_resolve, done)
             if None in some:

@@ -28,6 +28,8 @@ from melee.journal.postgres import Postgres
 
 EVERY = 1.0
 """Seconds from one look at the journal to the next, where nobody calls."""
+LONG = 3.0
+"""Seconds since the last look after which there may be much to fold."""
 _log = logging.getLogger("melee.serve")
 
 
@@ -69,7 +71,9 @@ class NodeKeeper(Keeper):
                 self._fold_again()
                 return []
             last = self._last.seq or 0
-            new = [one for one in found if one.seq > last and one.agent == self.journal.name]
+            new = [
+                event for event in found if event.seq > last and event.agent == self.journal.name
+            ]
             try:
                 fold(self.agent, new, self.journal.offer)
             except BaseException:
@@ -138,8 +142,9 @@ class Turns:
         self._keepers, self._seen, self._adopt = keepers, seen, adopt
         self.is_open = self.leads = False
         self.n_behind = 0
-        self._place = min((one.began for one in keepers().values()), default=journal.head)
+        self._place = min((keeper.began for keeper in keepers().values()), default=journal.head)
         self._fresh = time.monotonic()
+        self._not_before = 0.0
         self._asked: list[tuple[asyncio.Future[None], Sequence[tuple[str, str]]]] = []
         self._jobs: list[tuple[asyncio.Future[Any], Callable[[], Any]]] = []
         self._called = asyncio.Event()
@@ -203,7 +208,10 @@ class Turns:
                 future, job = self._jobs.pop(0)
                 await _settle(future, asyncio.to_thread(job))
             if self._asked:
-                await self._turn()
+                try:
+                    await self._turn()
+                except Exception:  # the next callers must not wait for ever
+                    _log.exception("a defect of melee")
 
     async def _rest(self) -> None:
         """Wait for callers; look at what others do where there are none."""
@@ -227,7 +235,6 @@ class Turns:
                 if not future.done():
                     future.set_exception(_same(error))
             return
-        self._look_at(found)
         self._end = asyncio.get_running_loop().create_future()
         self.is_open = True
         for future, _ in asked:
@@ -239,21 +246,23 @@ class Turns:
             await asyncio.to_thread(self._finish)
         finally:
             self._end.set_result(None)
+        self._look_at(found)
 
     def _begin(self, ids: list[tuple[str, str]]) -> list[Event]:
         """Lock the end of the journal, and catch up; the events of others."""
+        before = self._look() if self.age > LONG else []  # nobody should wait for all of that
         head = self.journal.begin_turn()
         try:
-            found = self._catch_up(head)
+            found = before + self._catch_up(head)
             taken = self._store.taken(ids)
             keepers = self._keepers()
-            for one in keepers.values():
-                if isinstance(one, NodeKeeper):
-                    one.free.clear()
+            for keeper in keepers.values():
+                if isinstance(keeper, NodeKeeper):
+                    keeper.free.clear()
             for name, id in ids:
-                one = keepers[name]
-                if isinstance(one, NodeKeeper) and (name, id) not in taken:
-                    one.free.add(id)
+                keeper = keepers[name]
+                if isinstance(keeper, NodeKeeper) and (name, id) not in taken:
+                    keeper.free.add(id)
         except BaseException:
             self.journal.end_turn()
             raise
@@ -268,21 +277,32 @@ class Turns:
         end = self.journal.written
         if end is not None and end.seq > self._place.seq:
             self._place = end
-            for one in self._keepers().values():
-                one._last = Ticket(seq=end.seq)
-        for one in self._keepers().values():
-            if one._since >= self.journal.snapshot_every:
-                one._snapshot_soon()
+            for keeper in self._keepers().values():
+                keeper._last = Ticket(seq=end.seq)
         self._fresh = time.monotonic()
+        with self.journal.held():
+            self._ask_for_lease()
+        for keeper in self._keepers().values():
+            if keeper._since >= self.journal.snapshot_every:
+                keeper._snapshot_soon()
 
     def _look(self) -> list[Event]:
         """Catch up with the others, in nobody's turn, and ask for the lease; their events."""
         with self.journal.held():
             found = self._catch_up(self.journal.head)
-            had, self.leads = self.leads, self._store.has_lease()
+            self._ask_for_lease()
+        return found
+
+    def _ask_for_lease(self) -> None:
+        """Have the lease if nobody else has it; once in a while."""
+        now = time.monotonic()
+        if now < self._not_before:
+            return
+        self._not_before = now + EVERY / 2
+        had, self.leads = self.leads, False
+        self.leads = self._store.has_lease()
         if self.leads and not had:
             _log.info("%s: this service has the lease now", self.journal.where)
-        return found
 
     def _catch_up(self, head: Head) -> list[Event]:
         found, place = [], self._place
@@ -294,19 +314,19 @@ class Turns:
         if place != head:
             raise DataError(f"{self.journal.where}: it ends otherwise than it says; restore a copy")
         folded = []
-        for one in list(self._keepers().values()):
-            if isinstance(one, NodeKeeper):
-                folded += one.catch_up(found, head)
+        for keeper in list(self._keepers().values()):
+            if isinstance(keeper, NodeKeeper):
+                folded += keeper.catch_up(found, head)
         self.n_behind = len(found)
         self._place, self._fresh = head, time.monotonic()
         known = self._keepers()
-        for name in dict.fromkeys(one.agent for one in found if one.agent not in known):
+        for name in dict.fromkeys(event.agent for event in found if event.agent not in known):
             self._adopt(name)
         return folded
 
     def _look_at(self, found: Sequence[Event]) -> None:
-        for one in sorted(found, key=lambda event: event.seq):
-            self._seen(one)
+        for event in sorted(found, key=lambda each: each.seq):
+            self._seen(event)
 
 
 async def _settle(future: "asyncio.Future[Any]", job: Any) -> None:

@@ -73,7 +73,7 @@ class Line(Framed):
             self.is_over.set_result(None)
 
 
-class Learner:
+class DistantLearner:
     """The learner as a worker sees it: somebody at a socket, who may be gone for a while.
 
     Parameters
@@ -97,8 +97,8 @@ class Learner:
         """Let go of it."""
         self._tell()
         await asyncio.sleep(0)  # what is written in this turn of the loop
-        for one in self._tasks:
-            one.cancel()
+        for task in self._tasks:
+            task.cancel()
         if self._line is not None:
             self._line.transport.close()
 
@@ -145,7 +145,7 @@ class Learner:
 class Front(App):
     """The application of a worker."""
 
-    service: Learner
+    service: DistantLearner
 
     async def _ask(self, route: Route, raw: str, path: dict[str, str], body: bytes) -> Answer:
         if route.handler in ALONE:
@@ -164,7 +164,7 @@ def main(given: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     listening = socket.socket(fileno=given["listening"])
-    app = Front(Learner(given["place"]), Keys(given["keys"]))
+    app = Front(DistantLearner(given["place"]), Keys(given["keys"]))
     serve(app, listening, debug=given["debug"], begin=lambda loop: watch_parent(loop, end))
 
 

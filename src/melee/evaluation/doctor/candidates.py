@@ -4,19 +4,19 @@ from collections.abc import Iterator, Mapping
 
 from melee.contexts import Context
 from melee.evaluation.doctor.examined import Examined
-from melee.evaluation.doctor.findings import Fault, listed
+from melee.evaluation.doctor.findings import Symptom, listed
 from melee.labels import Label
 
 
-def faults(log: Examined) -> Iterator[Fault]:
+def faults(log: Examined) -> Iterator[Symptom]:
     """What is wrong with the features of candidates."""
     lacking, first, kinds = 0, -1, set()
     values: dict[object, set[object]] = {}
     differ = False
-    for i, one in enumerate(log.rounds):
-        features: Mapping[Label, Context] = one.features or {}
-        eligible = features if one.pmf is None else one.pmf
-        if one.action not in features or not eligible.keys() <= features.keys():
+    for i, round_ in enumerate(log.rounds):
+        features: Mapping[Label, Context] = round_.features or {}
+        eligible = features if round_.pmf is None else round_.pmf
+        if round_.action not in features or not eligible.keys() <= features.keys():
             lacking += 1
             first = i if first < 0 else first
         alike = set()
@@ -30,7 +30,7 @@ def faults(log: Examined) -> Iterator[Fault]:
             alike.add(repr(each) if isinstance(each, dict) else each.tobytes())
         differ = differ or len(alike) > 1
     if lacking:
-        yield Fault(
+        yield Symptom(
             "warning",
             f"{lacking:,} of {log.n:,} rounds lack the features of some that could be chosen, "
             f"round {first} the first",
@@ -39,13 +39,13 @@ def faults(log: Examined) -> Iterator[Fault]:
         )
     if len(kinds) > 1:
         names = ["dicts" if n == 0 else f"{n} numbers" for n in sorted(kinds)]
-        yield Fault(
+        yield Symptom(
             "error",
             f"features of candidates are of several kinds: {' and '.join(names)}",
             "describe all candidates of a log alike; an agent refuses others",
         )
     elif not differ:
-        yield Fault(
+        yield Symptom(
             "warning",
             "in no round do candidates differ in their features",
             "log what tells candidates apart, or name the actions when you make the agent",
@@ -53,7 +53,7 @@ def faults(log: Examined) -> Iterator[Fault]:
     else:
         constant = [str(name) for name, known in values.items() if len(known) < 2]
         if constant:
-            yield Fault(
+            yield Symptom(
                 "warning",
                 f"features that are the same wherever they are: {listed(constant)}",
                 "leave them out, or log what varies",

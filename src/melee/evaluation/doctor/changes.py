@@ -13,7 +13,7 @@ _FEW = 20
 """Numbers other than 0 that there have to be before, and after."""
 
 
-class Change(NamedTuple):
+class ScaleChange(NamedTuple):
     """Where another scale begins, as a position among the values, and typical sizes."""
 
     at: int
@@ -21,7 +21,7 @@ class Change(NamedTuple):
     after: float
 
 
-def change_of_scale(values: Floats) -> Change | None:
+def change_of_scale(values: Floats) -> ScaleChange | None:
     """Where numbers go on as before but for a factor, if they do.
 
     The place is Pettitt's (1979): where the sum of ranks so far is furthest from what it would be
@@ -32,7 +32,7 @@ def change_of_scale(values: Floats) -> Change | None:
     >>> prices = np.tile([1.5, 2.0, 4.0, 0.0], 50)
     >>> prices[120:] *= 100.0
     >>> change_of_scale(prices)
-    Change(at=120, before=2.0, after=200.0)
+    ScaleChange(at=120, before=2.0, after=200.0)
     """
     where = np.flatnonzero(np.isfinite(values) & (values != 0.0))
     if len(where) < 2 * _FEW:
@@ -63,7 +63,7 @@ def change_of_scale(values: Floats) -> Change | None:
     typical = (
         float(np.median(np.abs(values[where[part]]))) for part in (slice(step), slice(step, None))
     )
-    return Change(int(where[step]), *typical)
+    return ScaleChange(int(where[step]), *typical)
 
 
 def distance(first: Floats, second: Floats) -> float:

@@ -23,9 +23,9 @@ import numpy as np
 
 from melee.arrays import Floats, Ints
 from melee.contexts import Context
-from melee.evaluation.doctor.columns import Column
+from melee.evaluation.doctor.columns import ContextColumn
 from melee.evaluation.doctor.examined import Examined
-from melee.evaluation.doctor.findings import LEVEL, Fault, count_p_value
+from melee.evaluation.doctor.findings import LEVEL, Symptom, count_p_value
 
 FEWEST = 20
 """Groups below which they are kinds of rounds, and their variance is not known."""
@@ -41,7 +41,7 @@ class _Groups(NamedTuple):
     group: Ints
 
 
-def dependent(log: Examined) -> Iterator[Fault]:
+def dependent(log: Examined) -> Iterator[Symptom]:
     """Groups of rounds whose rewards go together; contexts have to be of one kind."""
     found = []
     for groups in _candidates(log):
@@ -51,8 +51,8 @@ def dependent(log: Examined) -> Iterator[Fault]:
     if not found:
         return
     # Of several groupings the finest: visitors of one age go together, too.
-    worth, (name, rows, group) = max(found, key=lambda one: int(one[1].group.max()))
-    yield Fault(
+    worth, (name, rows, group) = max(found, key=lambda group: int(group[1].group.max()))
+    yield Symptom(
         "warning",
         f"{len(rows):,} rounds have {group.max() + 1:,} different {name}, and rewards of the same "
         f"go together: they are worth {worth:,.0f} independent rounds",
@@ -67,11 +67,15 @@ def _candidates(log: Examined) -> Iterator[_Groups]:
     whole = _grouped("contexts", keys, np.arange(log.n))
     if whole is not None and (_together(whole, log.n) or _tell_the_same(log.columns, whole)):
         yield whole
-    for one in log.columns:
-        if len(set(one.level_rows)) == len(one.level_rows) > 0:
-            groups = _grouped(f"values of {one.name}", one.levels, np.array(one.level_rows))
-        elif len(one.numbers) and (one.numbers == np.rint(one.numbers)).all():
-            groups = _grouped(f"values of {one.name}", one.numbers.tolist(), one.number_rows)
+    for column in log.columns:
+        if len(set(column.level_rows)) == len(column.level_rows) > 0:
+            groups = _grouped(
+                f"values of {column.name}", column.levels, np.array(column.level_rows)
+            )
+        elif len(column.numbers) and (column.numbers == np.rint(column.numbers)).all():
+            groups = _grouped(
+                f"values of {column.name}", column.numbers.tolist(), column.number_rows
+            )
         else:
             continue
         if groups is not None and _together(groups, log.n):
@@ -104,17 +108,17 @@ def _together(groups: _Groups, n: int) -> bool:
     return n_whole > expected and count_p_value(n_whole, expected, variance) < LEVEL
 
 
-def _tell_the_same(columns: Sequence[Column], groups: _Groups) -> bool:
+def _tell_the_same(columns: Sequence[ContextColumn], groups: _Groups) -> bool:
     """Whether independent columns would make many more different contexts.
 
     Columns are moved against each other, each by another number of rounds.
     """
     n = len(groups.rows)
     moved = np.zeros((len(columns), n), dtype=np.int64)
-    for i, one in enumerate(columns):
+    for i, column in enumerate(columns):
         codes = np.zeros(n, dtype=np.int64)
-        codes[one.number_rows] = 1 + np.unique(one.numbers, return_inverse=True)[1]
-        codes[one.level_rows] = -1 - np.unique(one.levels, return_inverse=True)[1]
+        codes[column.number_rows] = 1 + np.unique(column.numbers, return_inverse=True)[1]
+        codes[column.level_rows] = -1 - np.unique(column.levels, return_inverse=True)[1]
         moved[i] = np.roll(codes, (i * n) // len(columns))
     return bool(np.unique(moved, axis=1).shape[1] >= 3 * (groups.group.max() + 1))
 

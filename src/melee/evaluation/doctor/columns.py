@@ -10,7 +10,7 @@ from melee.contexts import Context
 from melee.task import LARGEST
 
 
-class Column(NamedTuple):
+class ContextColumn(NamedTuple):
     """The values of one name, or of one position in rows of numbers."""
 
     name: str
@@ -23,12 +23,14 @@ class Column(NamedTuple):
     """Rounds in which the column has a value."""
 
 
-def read_columns(contexts: Sequence[Context]) -> list[Column]:
+def read_columns(contexts: Sequence[Context]) -> list[ContextColumn]:
     """All columns of the contexts, by name; contexts are all named or all of one width."""
     if not isinstance(contexts[0], dict):
         rows = _usable(np.array(contexts))
         every = np.arange(len(rows))
-        return [Column(f"x{i}", rows[:, i], every, [], [], every) for i in range(rows.shape[1])]
+        return [
+            ContextColumn(f"x{i}", rows[:, i], every, [], [], every) for i in range(rows.shape[1])
+        ]
     numbers: dict[str, tuple[list[float], list[int]]] = {}
     texts: dict[str, tuple[list[str], list[int]]] = {}
     present: dict[str, list[int]] = {}
@@ -48,7 +50,7 @@ def read_columns(contexts: Sequence[Context]) -> list[Column]:
                     levels.append(level)
                     at.append(i)
     return [
-        Column(
+        ContextColumn(
             name,
             _usable(np.array(numbers[name][0] if name in numbers else [], dtype=np.float64)),
             np.array(numbers[name][1] if name in numbers else [], dtype=np.int64),

@@ -19,7 +19,7 @@ from melee.evaluation.doctor import (
     rows,
 )
 from melee.evaluation.doctor.examined import Check, Examined
-from melee.evaluation.doctor.findings import Fault, Finding
+from melee.evaluation.doctor.findings import Finding, Symptom
 
 if TYPE_CHECKING:
     from melee.history import History
@@ -49,7 +49,7 @@ def examine(history: "History", *, reward_range: RewardRange = None) -> list[Fin
     log = Examined(history, check_reward_range(reward_range))
     findings: list[Finding] = []
 
-    def note(name: str, faults: Iterator[Fault], fine: str) -> None:
+    def note(name: str, faults: Iterator[Symptom], fine: str) -> None:
         found = [Finding(level, name, text, advice) for level, text, advice in faults]
         findings.extend(found or [Finding("ok", name, fine)])
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from melee.checks import LARGEST_REWARD, RewardRange
-from melee.evaluation.doctor.columns import Column, read_columns
-from melee.evaluation.doctor.findings import Fault
+from melee.evaluation.doctor.columns import ContextColumn, read_columns
+from melee.evaluation.doctor.findings import Symptom
 from melee.evaluation.log import SMALLEST, pmf_fault, right_stands_for
 from melee.shares import Mask
 
@@ -44,23 +44,25 @@ class Examined:
         self.right_reward = (self.rewards >= self.range[0]) & (self.rewards <= self.range[1])
         self.right_probability = (self.probabilities >= SMALLEST) & (self.probabilities <= 1.0)
         self.labels = history.actions
-        self.contexts = [one.context for one in self.rounds]
-        self.with_features = [i for i, one in enumerate(self.rounds) if one.features is not None]
+        self.contexts = [round_.context for round_ in self.rounds]
+        self.with_features = [
+            i for i, round_ in enumerate(self.rounds) if round_.features is not None
+        ]
         self.wrong_pmfs: dict[int, str] = {}
         self.pmfs: list[tuple[Round, Mapping[object, float]]] = []
         self.with_pmf: list[int] = []
-        for i, one in enumerate(self.rounds):
-            if one.pmf is None or not self.right_probability[i]:
+        for i, round_ in enumerate(self.rounds):
+            if round_.pmf is None or not self.right_probability[i]:
                 continue
-            fault = pmf_fault(one)
+            fault = pmf_fault(round_)
             if fault:
                 self.wrong_pmfs[i] = fault
             else:
-                self.pmfs.append((one, one.pmf))
+                self.pmfs.append((round_, round_.pmf))
                 self.with_pmf.append(i)
 
     @functools.cached_property
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[ContextColumn]:
         """The columns of the contexts, which have to be of one kind."""
         return read_columns(self.contexts)
 
@@ -70,5 +72,5 @@ def first(wrong: Mask) -> int:
     return int(np.flatnonzero(wrong)[0])
 
 
-Check: TypeAlias = tuple[Callable[[Examined], Iterator[Fault]], str]
+Check: TypeAlias = tuple[Callable[[Examined], Iterator[Symptom]], str]
 """What looks for a fault, and what is said when there is none."""

@@ -20,7 +20,7 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-class Fault(NamedTuple):
+class Symptom(NamedTuple):
     """A finding before it is known which check made it."""
 
     level: Level

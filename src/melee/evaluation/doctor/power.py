@@ -94,7 +94,7 @@ class Power(NamedTuple):
                 "earns"
             )
         every = (self.own, self.reward, self.uniform)
-        own, reward, uniform = (in_digits(one, places=3)[0] for one in every)
+        own, reward, uniform = (in_digits(number, places=3)[0] for number in every)
         text = (
             f"logs like this one show, four times of five, that a policy with choices of its own "
             f"earns {own}{self._part(self.own)} more or less than the logged {reward}"

@@ -6,9 +6,9 @@ import numpy as np
 
 from melee.arrays import Floats
 from melee.evaluation.digits import in_digits
-from melee.evaluation.doctor.changes import Change, change_of_scale
+from melee.evaluation.doctor.changes import ScaleChange, change_of_scale
 from melee.evaluation.doctor.examined import Check, Examined, first
-from melee.evaluation.doctor.findings import LEVEL, Fault
+from melee.evaluation.doctor.findings import LEVEL, Symptom
 from melee.evaluation.estimates import ratio_terms
 from melee.evaluation.log import MIN_ROUNDS
 from melee.evaluation.tails import normal_tail
@@ -18,12 +18,12 @@ FEW_OTHERS = 100
 """Rewards other than the usual one below which little is known."""
 
 
-def wrong_rewards(log: Examined) -> Iterator[Fault]:
+def wrong_rewards(log: Examined) -> Iterator[Symptom]:
     """Rewards that are missing, or cannot be, or never vary."""
     missing = np.isnan(log.rewards)
     outside = ~missing & ~log.right_reward
     if missing.any():
-        yield Fault(
+        yield Symptom(
             "error",
             f"{missing.sum():,} rewards are missing, that of round {first(missing)} the first",
             "join rewards before you log rounds; where none is to come, log 0",
@@ -31,7 +31,7 @@ def wrong_rewards(log: Examined) -> Iterator[Fault]:
     if outside.any():
         least, most = log.rewards[outside].min(), log.rewards[outside].max()
         low, high = log.range
-        yield Fault(
+        yield Symptom(
             "error",
             f"{outside.sum():,} rewards are not from {low:g} to {high:g}: they go from {least:g} "
             f"to {most:g}, that of round {first(outside)} is the first",
@@ -40,14 +40,14 @@ def wrong_rewards(log: Examined) -> Iterator[Fault]:
         )
     constant = log.right_reward.all() and log.n > 1 and (log.rewards == log.rewards[0]).all()
     if constant and log.rewards[0] <= 0.0:  # for others see `missing_zeros`
-        yield Fault(
+        yield Symptom(
             "warning",
             f"every reward is {log.rewards[0]:g}",
             "check how rewards are joined to rounds; nothing can be learned from one value",
         )
 
 
-def rare(log: Examined) -> Iterator[Fault]:
+def rare(log: Examined) -> Iterator[Symptom]:
     """Rewards that are hardly ever other than usual, as clicks that hardly ever come."""
     rewards, stands_for = log.rewards[log.right_reward], log.stands_for[log.right_reward]
     if len(rewards) < MIN_ROUNDS:
@@ -57,7 +57,7 @@ def rare(log: Examined) -> Iterator[Fault]:
     usual = int(often.argmax())
     n_others = int((group != usual).sum())
     if 0 < n_others < FEW_OTHERS and often[usual] > 0.9 * often.sum():
-        yield Fault(
+        yield Symptom(
             "warning",
             f"only {n_others:,} of {len(rewards):,} rewards are other than {values[usual]:g}",
             "log until there are some hundreds: what estimates know comes from these, not from the "
@@ -66,7 +66,7 @@ def rare(log: Examined) -> Iterator[Fault]:
         )
 
 
-def missing_zeros(log: Examined) -> Iterator[Fault]:
+def missing_zeros(log: Examined) -> Iterator[Symptom]:
     """Rounds without reward that seem not to be logged, as where only clicks are reported."""
     rewards = log.rewards[log.right_reward]
     if len(rewards) < 2 or rewards.min() < 0.0:
@@ -79,7 +79,7 @@ def missing_zeros(log: Examined) -> Iterator[Fault]:
     if not zero.any():
         if rewards.min() == rewards.max():
             text = f"every reward is {rewards[0]:g}, none is 0"
-            yield Fault("error" if len(rewards) >= FEW_OTHERS else "warning", text, advice)
+            yield Symptom("error" if len(rewards) >= FEW_OTHERS else "warning", text, advice)
         return
     zeros = np.flatnonzero(zero)
     for n_without, order, where, beside in (
@@ -89,18 +89,18 @@ def missing_zeros(log: Examined) -> Iterator[Fault]:
         # Twenty to none in stretches of one length: a policy that learns does not do that.
         n_beside = int(order[n_without : 2 * n_without].sum())
         if n_beside >= 20:
-            yield Fault(
+            yield Symptom(
                 "error",
                 f"none of the {where} {n_without:,} rewards is 0, but {n_beside:,} of {beside} are",
                 advice,
             )
 
 
-def change_of_unit(log: Examined) -> Iterator[Fault]:
+def change_of_unit(log: Examined) -> Iterator[Symptom]:
     """Rewards that go on in another unit."""
     change = _change(log)
     if change is not None:
-        yield Fault(
+        yield Symptom(
             "error",
             f"rewards other than 0 are typically {change.before:.3g} before round {change.at:,} "
             f"and {change.after:.3g} from there on, as if in another unit",
@@ -108,11 +108,11 @@ def change_of_unit(log: Examined) -> Iterator[Fault]:
         )
 
 
-def _change(log: Examined) -> Change | None:
+def _change(log: Examined) -> ScaleChange | None:
     return change_of_scale(np.where(log.right_reward, log.rewards, np.nan))
 
 
-def drift(log: Examined) -> Iterator[Fault]:
+def drift(log: Examined) -> Iterator[Symptom]:
     """Whether rewards change with time, apart from what the logging policy learned.
 
     reward / probability averages the rewards of all actions alike, however they were chosen.
@@ -128,7 +128,7 @@ def drift(log: Examined) -> Iterator[Fault]:
     fell = plain[1] < plain[0]
     if p_uniform < 0.5 * LEVEL or (fell and p_plain < 0.5 * LEVEL):
         before, after = in_digits(*plain, places=3)
-        yield Fault(
+        yield Symptom(
             "warning",
             f"the mean reward went from {before} in the first half to {after} in the "
             "second, more than chance and a policy that learns explain",
