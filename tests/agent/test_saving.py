@@ -23,6 +23,7 @@ from sklearn.base import clone
 
 from melee import Agent, DataError, Decision, InputError, MeleeError
 from melee.agent.file import pack, unpack
+from melee.agent.pending import _are_plain
 from melee.errors import MeleeWarning
 from melee.history import History
 from tests.agent_lives import (
@@ -1088,3 +1089,23 @@ def test_a_file_of_another_policy_of_the_same_name_goes_on_as_it_was(content):
     with pytest.warns(MeleeWarning, match="of another version when it was saved"):
         loaded = Agent.from_bytes(other)
     assert loaded.pmf({"age": 30}) == Agent.from_bytes(content).pmf({"age": 30})
+
+
+@pytest.mark.parametrize(
+    ("done", "plain"),
+    [
+        ([["a", 1.0], ["b", None]], True),
+        ([["a", None]], True),
+        ([], False),
+        ([["a", float("nan")]], False),
+        ([["a", 1e13]], False),
+        ([["a", True]], False),
+        ([["a", 1]], False),
+        ([["\ud800", 1.0]], False),
+        ([[1, 1.0]], False),
+        ([["a", 1.0, 2.0]], False),
+        (["ab"], False),
+    ],
+)
+def test_rewards_of_the_past_are_checked_at_once_only_where_all_are_ordinary(done, plain):
+    assert _are_plain(done) is plain

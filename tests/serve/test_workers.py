@@ -366,6 +366,33 @@ def test_requests_of_a_learner_that_ends_get_a_503_and_those_that_come_later_wai
     listening.close()
 
 
+def test_nobody_asks_a_learner_whose_connection_has_just_ended(tmp_path):
+    service = Service(Journal(tmp_path / "data"))
+    service.open({"agent": dict(QUICK)})
+    worker = Worker(tmp_path / "socket")
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        await service.start()
+        office = Office(service)
+        server = await loop.create_unix_server(lambda: Desk(office), tmp_path / "socket")
+        await until(lambda: worker.learner.is_there)
+        line = worker.learner._line
+        assert line is not None
+        line.transport.abort()
+        line.connection_lost(None)  # as the loop calls it, before any task goes on
+        assert not worker.learner.is_there
+        async with asyncio.timeout(30.0):
+            found = await worker._ask("GET", "/v1/actions", b"", (), 1)
+        await worker.learner.stop()
+        server.close()
+        await service.stop()
+        return found
+
+    assert worker.runner.run(main()) == (200, {"actions": ["a", "b", "c"]})
+    worker.runner.close()
+
+
 def test_what_cannot_be_started_again_and_again_ends_all_of_it(tmp_path, monkeypatch):
     monkeypatch.setattr("melee.serve.supervisor.TRIES", 2)
     about = {"agents": {"agent": QUICK}, "data": str(tmp_path / "data"), "keep_days": None}

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from melee.errors import DataError, InputError, MeleeError
@@ -36,8 +37,9 @@ def begin(main: Callable[[dict[str, Any]], None]) -> int:
 
 
 def tell(message: dict[str, Any]) -> None:
-    """Tell the supervisor."""
-    print(json.dumps(message), flush=True)
+    """Tell the supervisor, if it is still there; where it is not, this process ends soon."""
+    with suppress(BrokenPipeError):
+        print(json.dumps(message), flush=True)
 
 
 def heard(line: bytes) -> dict[str, Any]:

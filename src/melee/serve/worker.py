@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -32,10 +33,17 @@ LOST = (
 
 
 class Line(Framed):
-    """A connection to the learner."""
+    """A connection to the learner.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    lost
+        Is called at its end, before anybody can ask again.
+    """
+
+    def __init__(self, lost: Callable[[], None]) -> None:
         super().__init__()
+        self._lost = lost
         self.is_heard = self._loop.create_future()
         self.is_over = self._loop.create_future()
         self._asked: dict[int, asyncio.Future[Answer]] = {}
@@ -65,6 +73,7 @@ class Line(Framed):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell all who wait."""
+        self._lost()
         asked, self._asked = self._asked, {}
         for future in asked.values():
             if not future.done():
@@ -120,7 +129,7 @@ class DistantLearner:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                _, line = await loop.create_unix_connection(Line, self.place)
+                _, line = await loop.create_unix_connection(lambda: Line(self._lose), self.place)
             except OSError:
                 await asyncio.sleep(0.05)
                 continue
@@ -129,8 +138,10 @@ class DistantLearner:
                 self._line = line
                 self._came.set()
                 await line.is_over
-            self._line = None
-            self._came.clear()
+
+    def _lose(self) -> None:
+        self._line = None
+        self._came.clear()
 
     async def _report(self) -> None:
         while True:
