@@ -32,15 +32,15 @@ class Trials:
     >>> import tempfile
     >>> from melee import Agent
     >>> directory = tempfile.TemporaryDirectory()
-    >>> agent = Agent(["a", "b"], "epsilon-greedy", journal=directory.name)
+    >>> agent = Agent(["a", "b"], "uniform", journal=directory.name)
     >>> trials = Trials(agent)
-    >>> trials.begin("bold", "epsilon-greedy:epsilon=0.5", share=0.5)
+    >>> trials.begin("clever", "linucb", share=0.5)
     >>> for i in range(400):
     ...     decision = trials.act({"x": 1.0}, unit=f"visitor {i}")
     ...     _ = trials.learn(decision, reward=float(decision.action == "b"))
     >>> (found,) = trials.compare()
-    >>> found.average < found.baseline, found.high < 0.0
-    (True, True)
+    >>> found.kind, found.rounds, found.low < found.high
+    ('share', 400, True)
     >>> trials.close()
     >>> directory.cleanup()
     """
@@ -240,6 +240,7 @@ def begin(
             "another one another name"
         )
     if trial.share > 0.0 and name not in others:
+        keeper.journal.wait(keeper.latest)  # what it has done is read from the journal
         others[name] = begin_trial(keeper.journal, name, trial.explorer)
         align(agent, others[name])
     if known is None or known.share != trial.share:
