@@ -93,7 +93,7 @@ def serve(
             "candidates that come with each question"
         )
     if actions is not None or candidates:
-        labels = None if actions is None else [one.strip() for one in actions.split(",")]
+        labels = None if actions is None else [label.strip() for label in actions.split(",")]
         parameters["agent"] = {
             "actions": labels,
             "explorer": explorer,

@@ -66,7 +66,7 @@ class Ranking(NamedTuple):
     @property
     def actions(self) -> tuple[Label, ...]:
         """The chosen actions, best first."""
-        return tuple(one.action for one in self.places)
+        return tuple(place.action for place in self.places)
 
 
 class Call(NamedTuple, Generic[Answered]):
@@ -213,7 +213,7 @@ class Calls:
         _add_actions(body, actions)
 
         def read(found: Any) -> Ranking:
-            return Ranking(found["id"], tuple(_decision(one) for one in found["places"]))
+            return Ranking(found["id"], tuple(_decision(place) for place in found["places"]))
 
         return self._call("POST", "/decisions", body, read)
 
@@ -224,12 +224,15 @@ class Calls:
         ids: Sequence[str] | None,
     ) -> Call[list[Decision]]:
         """Many decisions, all or none."""
-        rows = [_context(one) for one in contexts]
+        rows = [_context(context) for context in contexts]
         body: dict[str, Any] = {"contexts": rows}
         body["ids"] = [new_id() for _ in rows] if ids is None else list(ids)
         _add_actions(body, actions)
         return self._call(
-            "POST", "/decisions", body, lambda found: [_decision(one) for one in found["decisions"]]
+            "POST",
+            "/decisions",
+            body,
+            lambda found: [_decision(decision) for decision in found["decisions"]],
         )
 
     def reward(self, id: str | Decision, reward: float) -> Call[bool]:
@@ -251,7 +254,7 @@ class Calls:
         """A new agent, unless it is there."""
         body = dict(parameters)
         if body.get("actions") is not None:
-            body["actions"] = [label_to_json(one) for one in body["actions"]]
+            body["actions"] = [label_to_json(label) for label in body["actions"]]
         path = f"/agents/{quote(self._agent, safe='')}"
         return Call("PUT", f"{self._all}{path}", _dumps(body), dict)
 
@@ -262,8 +265,8 @@ class Calls:
     def change_actions(self, add: Iterable[Label], remove: Iterable[Label]) -> Call[list[Label]]:
         """Actions that come and go; those there are then."""
         body = {
-            "add": [label_to_json(one) for one in add],
-            "remove": [label_to_json(one) for one in remove],
+            "add": [label_to_json(label) for label in add],
+            "remove": [label_to_json(label) for label in remove],
         }
         return self._call(
             "POST", "/actions", body, lambda found: [label_from_json(x) for x in found["actions"]]
@@ -303,16 +306,18 @@ def _add_actions(body: dict[str, Any], actions: Any) -> None:
         body["actions"] = _candidates(actions)
     elif actions is not None:
         body["actions"] = [
-            _candidates(one) if isinstance(one, Mapping) else label_to_json(one) for one in actions
+            _candidates(entry) if isinstance(entry, Mapping) else label_to_json(entry)
+            for entry in actions
         ]
 
 
 def _candidates(given: Mapping[Label, Any]) -> Any:
     """Candidates as JSON has them; labels that are no texts are values of their own."""
     if all(isinstance(label, str) for label in given):
-        return {label: _context(one) for label, one in given.items()}
+        return {label: _context(features) for label, features in given.items()}
     return [
-        {"action": label_to_json(label), "features": _context(one)} for label, one in given.items()
+        {"action": label_to_json(label), "features": _context(features)}
+        for label, features in given.items()
     ]
 
 
@@ -333,6 +338,6 @@ def _decision(found: Any) -> Decision:
         found["probability"],
         found["policy"],
         found["version"],
-        tuple(label_from_json(one) for one in found["actions"]),
+        tuple(label_from_json(label) for label in found["actions"]),
         tuple(found["probabilities"]),
     )

@@ -108,8 +108,8 @@ class Shadow:
         """Go through what has happened since, so many events at most; whether that was all."""
         end = self.journal.head
         if end.seq - self.place.seq > FEW:
-            for one in self.agent._programs:
-                one.wait()
+            for program in self.agent._programs:
+                program.wait()
         found = self.journal.events(after=self.place, until=end.seq)
         for n, event in enumerate(found, start=1):
             self.place = event.head
@@ -158,7 +158,7 @@ class Shadow:
                 chosen = np.array(sorted(known.index[label] for label in labels), np.int64)
             own = known.pmf(decided.context, chosen)
             label, chances = labels[decided.action], np.array(decided.pmf)
-            would = np.array([own[one] for one in labels])
+            would = np.array([own[label] for label in labels])
             self.latest.append(Choice(str(event.id), label, labels[int(would.argmax())]))
             self.n_judged += 1
             self.same += own[label]
