@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from melee.agent import storing, trials
 from melee.agent.catalogue import Offered
-from melee.agent.decision import Decision
 from melee.agent.explanation import Explanation
 from melee.agent.folding import CHANGEABLE, change_settings, fold, fold_decision
 from melee.agent.ids import Ids
@@ -28,6 +27,7 @@ from melee.agent.knowledge import Labels, Lesson
 from melee.agent.pending import Waiting
 from melee.agent.rolling_back import Past, check_place, take_over
 from melee.contexts import Context
+from melee.decision import Decision
 from melee.errors import DataError, InputError, MeleeError, MeleeWarning, shown
 from melee.journal import Event, Head, Journal, events
 from melee.journal.commits import Ticket

@@ -9,15 +9,14 @@ from melee.client.calls import (
     Answered,
     Call,
     Calls,
-    Decision,
     Offer,
-    Ranking,
     ServiceError,
     address,
     headers,
     pause,
     read_answer,
 )
+from melee.decision import Decision, Ranking
 from melee.errors import DataError
 from melee.labels import Label
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, urlsplit
 
+from melee.decision import Decision, Ranking
 from melee.errors import InputError, MeleeError, shown
 from melee.labels import Label, label_from_json, label_to_json
 
@@ -23,50 +24,6 @@ class ServiceError(MeleeError):
     def __init__(self, sentence: str, status: int | None = None) -> None:
         super().__init__(sentence)
         self.status = status
-
-
-class Decision(NamedTuple):
-    """A decision, as `melee.Agent.act` answers it.
-
-    Attributes
-    ----------
-    id
-        By which its reward is reported.
-    action, probability
-        The action chosen, and the probability with which it was.
-    policy, version
-        What decided.
-    actions, probabilities
-        The actions that were open, and the probability of each.
-    """
-
-    id: str
-    action: Label
-    probability: float
-    policy: str
-    version: int
-    actions: tuple[Label, ...]
-    probabilities: tuple[float, ...]
-
-
-class Ranking(NamedTuple):
-    """Several decisions of one question, best first, as `melee.Agent.act(..., top=k)` answers.
-
-    Attributes
-    ----------
-    id
-        That of the ranking; its places are `id/1`, `id/2` and so on.
-    places
-        The decisions, each with a reward of its own.
-    """
-
-    id: str
-    places: tuple[Decision, ...]
-
-    @property
-    def actions(self) -> tuple[Label, ...]:
-        """The chosen actions, best first."""
-        return tuple(place.action for place in self.places)
 
 
 class Call(NamedTuple, Generic[Answered]):

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from melee.agent import Agent, offering
-from melee.agent.decision import Decision
 from melee.agent.explanation import Explanation
 from melee.agent.keeping import GIVEN, Keeper, decision_of, explain_past, offered_in, reopen
 from melee.checks import check_reward, is_unicode
 from melee.contexts import Context, read_context
+from melee.decision import Decision
 from melee.errors import InputError, MeleeError, shown
 from melee.journal import Event, Journal, events
 from melee.journal.journal import is_shareable

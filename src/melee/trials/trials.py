@@ -14,7 +14,7 @@ from melee.trials.tally import Compared
 
 if TYPE_CHECKING:
     from melee.agent import Agent
-    from melee.agent.decision import Decision
+    from melee.decision import Decision
 
 
 class Trials:
