@@ -248,8 +248,11 @@ def load_test(
 
 def _quick_loop() -> Any:
     """What makes an event loop that leaves more of the machine to the service, if there is one."""
+    from melee.extras import needed
+
     try:
-        import uvloop
+        with needed("a quick event loop", "serve"):
+            import uvloop
     except ImportError:
         return None
     return uvloop.new_event_loop
