@@ -9,9 +9,9 @@ from typing import Any, Self
 from melee.client.calls import (
     AGAIN,
     Answered,
-    Call,
     Calls,
     Offer,
+    Request,
     ServiceError,
     address,
     headers,
@@ -190,7 +190,7 @@ class Client:
 
     # -- sending ----------------------------------------------------------------------------------
 
-    def _do(self, call: Call[Answered]) -> Answered:
+    def _do(self, call: Request[Answered]) -> Answered:
         for attempt in range(self.attempts):
             last = attempt == self.attempts - 1
             try:
@@ -205,7 +205,7 @@ class Client:
             time.sleep(pause(attempt))
         raise ServiceError(f"attempts is {self.attempts}; expected at least 1")
 
-    def _send(self, call: Call[Any]) -> tuple[int, bytes]:
+    def _send(self, call: Request[Any]) -> tuple[int, bytes]:
         connection = getattr(self._local, "connection", None)
         if connection is None:
             host, port, secure, _ = self._address

@@ -21,7 +21,7 @@ LATEST = 10
 _LEARNED = (events.REWARD, events.RECORD, events.TIME_OUT)
 
 
-class Choice(NamedTuple):
+class ShadowChoice(NamedTuple):
     """A decision, what was chosen, and what the shadow would have chosen most likely."""
 
     id: str
@@ -84,7 +84,7 @@ class Shadow:
         self._turns = self.journal.store.turns(self.journal.name, events.ROLLBACK)
         self.agent, self.place = self._begin()
         self.tally = Tally()
-        self.latest: deque[Choice] = deque(maxlen=LATEST)
+        self.latest: deque[ShadowChoice] = deque(maxlen=LATEST)
         self.n_judged = self.n_unknown = 0
         self.same = 0.0
         self._waiting: dict[str, _Judged] = {}
@@ -159,7 +159,7 @@ class Shadow:
             own = known.pmf(decided.context, chosen)
             label, chances = labels[decided.action], np.array(decided.pmf)
             would = np.array([own[label] for label in labels])
-            self.latest.append(Choice(str(event.id), label, labels[int(would.argmax())]))
+            self.latest.append(ShadowChoice(str(event.id), label, labels[int(would.argmax())]))
             self.n_judged += 1
             self.same += own[label]
             widest = 1.0 / chances[decided.action]
