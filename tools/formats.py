@@ -28,6 +28,7 @@ from melee.errors import MeleeWarning
 from melee.history import History
 from melee.journal import Journal
 from melee.journal.sqlite import FILE
+from melee.trials import Trials
 from melee.version import __version__
 
 ROOT = Path(__file__).parent.parent
@@ -107,7 +108,16 @@ def _write_journal(directory: Path) -> dict[str, Any]:
     _live(agent)
     agent.act(READER, id="late")
     agent.give_up(now=4e9)
-    agent.close()
+    agent.learn(agent.follow(READER, "sports", probability=0.5, id="followed").id, 1.0)
+    with contextlib.closing(Journal(place, writing=False)) as reading:
+        agent.roll_back(reading.head.seq - 1, again=reading.head.seq - 1)
+    trials = Trials(agent)
+    trials.begin("shadow", SPEC)
+    trials.begin("half", "uniform", share=0.5)
+    for unit in ("ada", "bob", None):
+        trials.learn(trials.act(READER, id=f"tried by {unit}", unit=unit), 1.0)
+    trials.end("shadow")
+    trials.close()
     with contextlib.closing(Agent(ACTIONS, SPEC, seed=1, max_features=8, journal=place)) as agent:
         agent.act(READER, id="waits too")
         learned, pmf = agent.n_learned_, list(agent.pmf(READER).values())

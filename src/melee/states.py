@@ -37,19 +37,19 @@ def in_one_block(state: Any) -> tuple[Any, Bytes]:
     0.0
     """
     arrays = arrays_of(state)
-    if not all(one.flags.c_contiguous for one in arrays):
+    if not all(array.flags.c_contiguous for array in arrays):
         raise ValueError("a state's arrays must be contiguous to lie in one block")
     # By address, the larger first where two begin together: what holds others comes before them.
     holders: dict[int, tuple[int, int]] = {}
     held_from = held_to = -1
-    for begin, minus in sorted({(one.ctypes.data, -one.nbytes) for one in arrays}):
+    for begin, minus in sorted({(array.ctypes.data, -array.nbytes) for array in arrays}):
         if begin - minus > held_to:
             held_from, held_to = begin, begin - minus
         holders.setdefault(begin, (held_from, held_to - held_from))
     starts: dict[int, int] = {}
     size = 0
-    for one in arrays:
-        begin, length = holders[one.ctypes.data]
+    for array in arrays:
+        begin, length = holders[array.ctypes.data]
         if begin not in starts:
             starts[begin] = size
             size += -(-length // _ALIGNMENT) * _ALIGNMENT
@@ -65,7 +65,7 @@ def in_one_block(state: Any) -> tuple[Any, Bytes]:
             place[...] = part
             return place
         if isinstance(part, tuple):
-            return type(part)(*(moved(one) for one in part))
+            return type(part)(*(moved(inner) for inner in part))
         return part
 
     return moved(state), block

@@ -198,7 +198,7 @@ class Task:
 
         Its actions come and go or have features, or its rewards come late.
         """
-        return any(one is not None for one in (self.open, self.delays, self.action_rows))
+        return any(known is not None for known in (self.open, self.delays, self.action_rows))
 
     def features_of(self, row: int, action: int) -> dict[str, float | str | None]:
         """The features of an action in a row; none where there are none."""

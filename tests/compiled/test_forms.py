@@ -121,7 +121,7 @@ def test_scaling_and_hidden_units(n):
 @pytest.mark.parametrize("n", [2, 3, 9, 40])
 def test_pairs_and_records(n):
     sides = [-(i % 2) * (i // 2 + 1) if i % 2 else i // 2 for i in range(n)]
-    units = candidates.Units.draw(sides, [i % 3 == 0 for i in range(n)], 30)
+    units = candidates.PairUnits.draw(sides, [i % 3 == 0 for i in range(n)], 30)
     state = candidates.Paired.around(0.0, units, n)
     x, wide = np.append(random(n).clip(-5, 5), 1.0), np.zeros(n + 31)
     same(candidates.join, units, x, wide)

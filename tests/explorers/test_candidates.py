@@ -11,7 +11,7 @@ from melee.explorers.candidates import (
     STRENGTH,
     Paired,
     Pairs,
-    Units,
+    PairUnits,
     centre,
     join,
     join_late,
@@ -91,7 +91,7 @@ def test_predictions_and_spreads_are_those_of_the_mixed_model():
     rng = np.random.default_rng(0)
     explorer = parse("linucb:ridge=0.3")
     problem = Problem(4 + N_UNITS, 3, shared=True, n_hidden=N_UNITS)
-    units = Units.draw([0, 1, -1, -2], [True] * 4, N_UNITS)
+    units = PairUnits.draw([0, 1, -1, -2], [True] * 4, N_UNITS)
     state = Paired.around(explorer.start(problem), units, 4)
     X, items = np.c_[rng.normal(size=(40, 4)) / 2, np.ones(40)], rng.integers(0, 3, 40)
     rewards, wide = rng.random(40) + items, np.empty((41, 4 + N_UNITS + 1))
@@ -165,7 +165,7 @@ def test_explorers_that_cannot_say_so(spec):
 
 
 def test_late_columns_take_what_is_reserved():
-    units = Units.draw([0, -1], [True, False], 12, reserved=8)
+    units = PairUnits.draw([0, -1], [True, False], 12, reserved=8)
     used = units.columns[:, 1] >= 0
     assert used.sum() == 4
     before = units.columns[used].copy()
@@ -178,14 +178,14 @@ def test_late_columns_take_what_is_reserved():
 
 
 def test_units_join_all_that_there_is_room_for():
-    few = Units.draw([0, 1, -1], [True, False, True], 32)
+    few = PairUnits.draw([0, 1, -1], [True, False, True], 32)
     used = few.columns[few.columns[:, 1] >= 0]
     plain, hidden = used[used[:, 2] < 0], used[used[:, 2] >= 0]
     assert {tuple(one) for one in plain[:, :2].tolist()} == {(-1, 2), (0, 2), (1, 2)}
     assert len(plain) == 15  # five bumps alone, and times each of two columns
     assert len(hidden) == 15  # the same times three hidden units of the context: 32 is the most
     assert (hidden[:, [0, 2]] < 2).all()
-    many = Units.draw([*range(20), *range(-1, -21, -1)], [False] * 40, 32)
+    many = PairUnits.draw([*range(20), *range(-1, -21, -1)], [False] * 40, 32)
     assert (many.columns[:, :2] >= 0).all()
     assert (many.columns[:, 0] < 20).all()
     assert (many.columns[:, 1] >= 20).all()

@@ -19,7 +19,6 @@ from melee.agent import (
 )
 from melee.agent.arguments import check_seconds, read_labels
 from melee.agent.catalogue import Catalogue
-from melee.agent.decision import Decision, Ranking
 from melee.agent.explanation import Explanation
 from melee.agent.ids import Ids
 from melee.agent.keeping import Keeper, begin, keep
@@ -31,6 +30,7 @@ from melee.agent.show import as_html, as_text
 from melee.agent.trials import Trial
 from melee.checks import RewardRange
 from melee.compiled import Program
+from melee.decision import Decision, Ranking
 from melee.errors import InputError
 from melee.explorers import Explorer
 from melee.history import Round

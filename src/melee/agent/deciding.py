@@ -12,13 +12,13 @@ import numpy as np
 
 from melee.agent.arguments import check_alike, read_labels
 from melee.agent.catalogue import Offered
-from melee.agent.decision import Decision
 from melee.agent.ids import Ids, check_new, read_new
 from melee.agent.knowledge import Encoded, Labels
 from melee.agent.overdue import give_up, keep_room, now
 from melee.agent.pending import Waiting
 from melee.arrays import Ints
 from melee.contexts import Context, read_context, read_contexts
+from melee.decision import Decision
 from melee.errors import InputError
 from melee.labels import Label
 

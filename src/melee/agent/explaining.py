@@ -18,7 +18,6 @@ import numpy as np
 from melee import growth
 from melee.agent.arguments import read_labels
 from melee.agent.catalogue import Catalogue, Offered, offer
-from melee.agent.decision import Decision
 from melee.agent.explanation import Explained, Explanation, Influence
 from melee.agent.keeping import explain_past, offered_in
 from melee.agent.knowledge import Knowledge, Labels
@@ -27,6 +26,7 @@ from melee.agent.questions import Question, recall, recall_offered
 from melee.arrays import Floats, Ints
 from melee.compiled import is_implemented
 from melee.contexts import Context, Value, read_context
+from melee.decision import Decision
 from melee.errors import InputError, shown
 from melee.explorers import Explorer
 from melee.explorers.candidates import Pairs, lay_out

@@ -20,10 +20,10 @@ def rounds(journal: Journal) -> Iterator[Round]:
     default: Any = agent.default_reward
     waiting = {
         id: Round(
-            *(one.context, one.action, 0.0, one.probability, id, one.time),
-            features=None if one.features is None else {one.action: one.features},
+            *(made.context, made.action, 0.0, made.probability, id, made.time),
+            features=None if made.features is None else {made.action: made.features},
         )
-        for id, one in agent._pending.waiting.items()
+        for id, made in agent._pending.waiting.items()
     }
     for event in journal.events(after=place):
         if event.kind == events.DECISION:
@@ -35,9 +35,9 @@ def rounds(journal: Journal) -> Iterator[Round]:
             yield _record(event)
         elif event.kind == events.TIME_OUT:
             for id in event.content["ids"]:
-                one = waiting.pop(id)
+                round_ = waiting.pop(id)
                 if default is not None:
-                    yield _rewarded(one, float(default))
+                    yield _rewarded(round_, float(default))
         elif event.kind in (events.CREATED, events.SETTINGS):
             default = event.content["parameters"].get("default_reward", default)
 
@@ -60,8 +60,8 @@ def _waiting(event: events.Event, journal: Journal) -> Round:
     )
 
 
-def _rewarded(one: Round, reward: float) -> Round:
-    return replace(one, reward=reward)
+def _rewarded(round_: Round, reward: float) -> Round:
+    return replace(round_, reward=reward)
 
 
 def _record(event: events.Event) -> Round:

@@ -35,8 +35,8 @@ def finish(agent: "Agent", rewards: dict[str, float]) -> int:
     waiting = agent._pending.waiting
     lessons = []
     for id, reward in rewards.items():
-        one = waiting[id]
-        lessons.append(Lesson(one.context, one.action, reward, one.probability, one.features))
+        made = waiting[id]
+        lessons.append(Lesson(made.context, made.action, reward, made.probability, made.features))
     learned = agent._knowledge.learn(lessons)
     for id, reward in rewards.items():
         agent._pending.finish(id, reward)
@@ -60,11 +60,11 @@ def learn(
     if lessons:
         agent._knowledge.ready(lessons[0].context, None)
     pairs = zip(lessons, times, strict=True)
-    agent._knowledge.learn([one for one, n in pairs for _ in range(n)])
-    for id, one in zip(ids, lessons, strict=True):
+    agent._knowledge.learn([lesson for lesson, n in pairs for _ in range(n)])
+    for id, lesson in zip(ids, lessons, strict=True):
         if id is not None:
             agent._ids.are_others = True
-            agent._pending.finish(id, one.reward)
+            agent._pending.finish(id, lesson.reward)
 
 
 def fold(agent: "Agent", found: Iterable[Event], journal: Journal) -> Event | None:
@@ -224,7 +224,7 @@ def _record(event: Event) -> tuple[str | None, Lesson, int]:
 
 
 def _labels(given: Any) -> list[Label]:
-    return [check_label(label_from_json(one)) for one in given]
+    return [check_label(label_from_json(label)) for label in given]
 
 
 def _misfit(event: Event, reason: str) -> DataError:

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 from melee.agent.catalogue import Catalogue
 from melee.agent.deciding import decided, find, namer
-from melee.agent.decision import Decision
 from melee.agent.ids import check_new
 from melee.agent.keeping import GIVEN
 from melee.agent.overdue import give_up, keep_room, now
 from melee.checks import check_probability
 from melee.contexts import read_context
+from melee.decision import Decision
 from melee.errors import InputError, shown
 from melee.labels import check_label
 

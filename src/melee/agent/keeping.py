@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from melee.agent import storing, trials
 from melee.agent.catalogue import Offered
-from melee.agent.decision import Decision
 from melee.agent.explanation import Explanation
 from melee.agent.folding import CHANGEABLE, change_settings, fold, fold_decision
 from melee.agent.ids import Ids
@@ -28,6 +27,7 @@ from melee.agent.knowledge import Labels, Lesson
 from melee.agent.pending import Waiting
 from melee.agent.rolling_back import Past, check_place, take_over
 from melee.contexts import Context
+from melee.decision import Decision
 from melee.errors import DataError, InputError, MeleeError, MeleeWarning, shown
 from melee.journal import Event, Head, Journal, events
 from melee.journal.commits import Ticket
@@ -165,7 +165,7 @@ class Keeper:
     def decided(
         self,
         id: str,
-        one: Waiting,
+        waiting: Waiting,
         labels: Labels,
         pmf: list[float],
         action: int,
@@ -182,9 +182,9 @@ class Keeper:
         left = tuple(float(array[0]) for array in knowledge.model.latest)
         further = getattr(self._local, "about", {})
         policy = GIVEN if "given" in further else self.agent._policy
-        about = (pmf, action, one.version, policy, some, left, change, further)
-        decided = events.Decided(one.context, offer.name, *about)
-        self._unit.append(events.decision(id, one.time, decided, offer))
+        about = (pmf, action, waiting.version, policy, some, left, change, further)
+        decided = events.Decided(waiting.context, offer.name, *about)
+        self._unit.append(events.decision(id, waiting.time, decided, offer))
         self.agent._ids.count += 1
 
     @contextmanager
@@ -220,7 +220,9 @@ class Keeper:
         """Full records are learned."""
         now = time.time()
         rounds = zip(ids, lessons, times, strict=True)
-        self._unit += [events.record(id, now, *one[:4], n, one.features) for id, one, n in rounds]
+        self._unit += [
+            events.record(id, now, *lesson[:4], n, lesson.features) for id, lesson, n in rounds
+        ]
 
     def changed(self, what: str, labels: Sequence[Label]) -> None:
         """Actions were `added` or `removed`."""
@@ -378,8 +380,8 @@ def recover(journal: Journal, *, until: int | None = None, log: Any = None) -> t
     agent, place = newest(journal, until=end.seq, log=log)
     found = journal.events(after=place, until=end.seq)
     if end.seq - place.seq > FEW:
-        for one in agent._programs:
-            one.wait()
+        for program in agent._programs:
+            program.wait()
     last = fold(agent, found, journal)
     return agent, place if last is None else last.head
 
@@ -470,7 +472,9 @@ def keep(agent: "Agent", journal: Journal) -> Keeper:
     for name in CHANGEABLE:
         setattr(agent, name, getattr(found, name))
     keeper = Keeper(agent, journal, position)
-    keeper._since = position.seq - max((one.head.seq for one in journal.snapshots()), default=0)
+    keeper._since = position.seq - max(
+        (snapshot.head.seq for snapshot in journal.snapshots()), default=0
+    )
     _note_changes(keeper, settings, known)
     return keeper
 
@@ -498,7 +502,9 @@ def reopen(journal: Journal, *, note: bool = True) -> "Agent":
     agent, position = recover(journal)
     known = journal.store.latest_change(journal.name)
     keeper = Keeper(agent, journal, position)
-    keeper._since = position.seq - max((one.head.seq for one in journal.snapshots()), default=0)
+    keeper._since = position.seq - max(
+        (snapshot.head.seq for snapshot in journal.snapshots()), default=0
+    )
     agent.journal = journal
     agent._hold(keeper)
     if note:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 from melee.agent import folding, recording
 from melee.agent.arguments import check_alike, check_lengths, read_list
 from melee.agent.catalogue import Catalogue
-from melee.agent.decision import Decision
 from melee.agent.ids import check_text, is_id
 from melee.agent.knowledge import Lesson
 from melee.agent.overdue import give_up, now
 from melee.agent.pending import check_same
 from melee.checks import check_probability, check_reward
 from melee.contexts import Context, read_context, read_contexts, read_features
+from melee.decision import Decision
 from melee.errors import InputError, shown, warn_caller
 from melee.history import Round, check_stands_for, repetitions
 from melee.labels import check_label

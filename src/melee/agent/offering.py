@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from melee.agent.catalogue import Catalogue, Offered
 from melee.agent.deciding import check_id, check_many, decided, namer, read_ids
-from melee.agent.decision import Decision
 from melee.agent.overdue import give_up, keep_room, now
 from melee.agent.parameters import check_written
 from melee.contexts import Context, read_context, read_contexts
+from melee.decision import Decision
 from melee.errors import InputError
 from melee.labels import Label
 

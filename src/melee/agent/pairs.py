@@ -30,7 +30,7 @@ class PairModel(Model):
     explorer, seed, generation, reward_range
         As of a `Model`.
     sides, numbers
-        What the columns of pairs are (see `melee.explorers.candidates.Units.draw`).
+        What the columns of pairs are (see `melee.explorers.candidates.PairUnits.draw`).
     room
         How many candidates it has room for.
     """

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from melee.agent.arguments import read_labels
-from melee.agent.decision import Decision
 from melee.agent.file import Arrays
 from melee.agent.knowledge import Encoded, Labels
 from melee.arrays import Floats
@@ -20,6 +19,7 @@ from melee.checks import (
     read_whole,
 )
 from melee.contexts import Context, read_context
+from melee.decision import Decision
 from melee.errors import DataError, InputError, shown
 from melee.labels import Label, check_label, label_from_json, label_to_json
 

@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 from melee.agent.catalogue import Offered, offer
-from melee.agent.decision import Decision
 from melee.agent.ids import check_text
 from melee.agent.knowledge import Labels
 from melee.agent.pending import Pending, check_same
 from melee.contexts import Context
+from melee.decision import Decision
 from melee.errors import InputError, shown
 from melee.labels import Label
 

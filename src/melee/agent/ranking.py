@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 from melee.agent.arguments import read_labels
 from melee.agent.catalogue import Catalogue
 from melee.agent.deciding import decide_among, find, namer
-from melee.agent.decision import Ranking
 from melee.agent.ids import check_new
 from melee.agent.offering import choose_among, read_offer
 from melee.contexts import read_context
+from melee.decision import Ranking
 from melee.errors import InputError, whole_number
 from melee.labels import Label
 

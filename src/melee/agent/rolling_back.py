@@ -76,16 +76,20 @@ def take_over(agent: "Agent", known: "Knowledge") -> None:
     known.version = agent._knowledge.version + 1
     agent._knowledge = known
     waiting = agent._pending.waiting
-    for id, one in list(waiting.items()):
-        if one.encoded is not None:  # by the map of features that is gone
-            waiting[id] = one._replace(encoded=None)
+    for id, made in list(waiting.items()):
+        if made.encoded is not None:  # by the map of features that is gone
+            waiting[id] = made._replace(encoded=None)
 
 
 def check_place(journal: Journal, to: int, again: int | None) -> None:
     """Refuse to go where there is nothing."""
     start, end = journal.start.seq, journal.head.seq
-    first = next((one.seq for one in journal.events()), end)
-    least = first if start == 0 else min((one.head.seq for one in journal.snapshots()), default=end)
+    first = next((event.seq for event in journal.events()), end)
+    least = (
+        first
+        if start == 0
+        else min((snapshot.head.seq for snapshot in journal.snapshots()), default=end)
+    )
     if type(to) is not int or not least <= to <= end:
         raise InputError(
             f"to is {shown(to)}; expected the number of an event from {least}, before which "

@@ -81,10 +81,10 @@ def check_trial(name: Any, explorer: Any, share: Any, others: Iterable[Trial]) -
         raise InputError(
             f"share is {shown(share)}; expected a number from 0, for a shadow, to less than 1"
         )
-    rest = [one for one in others if one.name != name]
+    rest = [trial for trial in others if trial.name != name]
     if len(rest) >= MOST:
         raise InputError(f"there are {len(rest)} trials already; expected at most {MOST}")
-    total = part + sum(one.share for one in rest)
+    total = part + sum(trial.share for trial in rest)
     if not total < 1.0:
         raise InputError(
             f"the shares of all trials would be {total:g} together; expected less than 1, so that "
@@ -119,7 +119,7 @@ def change(agent: "Agent", name: str, explorer: Any, share: Any, salt: Any) -> N
 
 def to_json(trials: Iterable[Trial]) -> list[list[Any]]:
     """Trials as a file has them."""
-    return [list(one) for one in trials]
+    return [list(trial) for trial in trials]
 
 
 def from_json(given: Any) -> dict[str, Trial]:

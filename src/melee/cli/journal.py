@@ -37,7 +37,7 @@ def verify(place: Place) -> None:
         faults += 1
         print(f"event {fault.seq}: {fault.sentence}")
     start, end = journal.start.seq, journal.head.seq
-    n_snapshots = sum(len(journal.another(one).snapshots()) for one in journal.store.agents())
+    n_snapshots = sum(len(journal.another(name).snapshots()) for name in journal.store.agents())
     state = f"{faults} faults" if faults else "whole"
     about = f"{end - start:,} events, to number {end:,}; {n_snapshots} snapshots"
     print(f"{journal.where}: {about}: {state}")
@@ -163,9 +163,9 @@ def compact(
     _open(place).close()
     journal = Journal(place)
     for name in journal.store.agents():
-        one = journal.another(name)
-        agent, _ = recover(one)
-        one.write_snapshot(journal.head.seq, agent.to_bytes())
+        own = journal.another(name)
+        agent, _ = recover(own)
+        own.write_snapshot(journal.head.seq, agent.to_bytes())
     n_bytes = None if keep_mb is None else int(keep_mb * 1e6)
     dropped = journal.compact(keep_days=keep_days, keep_bytes=n_bytes)
     print(
@@ -180,14 +180,17 @@ def snapshots(place: Place, agent: AgentName = "agent", format: Format = "text")
     """List the snapshots, newest first: an agent goes back to them quickest."""
     check_format(format, "text", "json")
     journal = _open(place, agent)
-    times = {one.head.seq: journal.store.time_at(one.head.seq) for one in journal.snapshots()}
-    for one in journal.snapshots():
-        moment = times[one.head.seq]
+    times = {
+        snapshot.head.seq: journal.store.time_at(snapshot.head.seq)
+        for snapshot in journal.snapshots()
+    }
+    for snapshot in journal.snapshots():
+        moment = times[snapshot.head.seq]
         if format == "json":
-            print(json.dumps({"event": one.head.seq, "time": moment, "name": one.name}))
+            print(json.dumps({"event": snapshot.head.seq, "time": moment, "name": snapshot.name}))
         else:
             when = "of an event that was dropped" if moment is None else _moment(moment)
-            print(f"event {one.head.seq}  {when}  {one.name}")
+            print(f"event {snapshot.head.seq}  {when}  {snapshot.name}")
 
 
 @commands.command()
@@ -220,10 +223,10 @@ def rollback(
     try:
         number = seq_of(to)
         again = number if relearn and relearn_after is None else relearn_after
-        one = reopen(journal)
-        before = one.n_learned_
-        one.roll_back(number, again=again)
-        one.close()
+        reopened = reopen(journal)
+        before = reopened.n_learned_
+        reopened.roll_back(number, again=again)
+        reopened.close()
     except BaseException:
         journal.close()
         raise
@@ -231,7 +234,7 @@ def rollback(
     since = "it" if again in (None, number) else f"event {again}"
     print(
         f"{journal.where}: back at event {number}, and what came after {since} is {done}; "
-        f"{one.n_learned_:,} rounds learned, {before:,} before"
+        f"{reopened.n_learned_:,} rounds learned, {before:,} before"
     )
 
 
@@ -254,10 +257,10 @@ def trials(
 
     found = compare(_open(place, agent), explorer or [])
     if format == "json":
-        print(json.dumps([one.to_json() for one in found], indent=2))
+        print(json.dumps([comparison.to_json() for comparison in found], indent=2))
         return
-    for one in found:
-        print(one)
+    for comparison in found:
+        print(comparison)
     if not found:
         print("no trial runs, and no choice of a caller was followed; see --explorer")
 

@@ -93,7 +93,7 @@ def serve(
             "candidates that come with each question"
         )
     if actions is not None or candidates:
-        labels = None if actions is None else [one.strip() for one in actions.split(",")]
+        labels = None if actions is None else [label.strip() for label in actions.split(",")]
         parameters["agent"] = {
             "actions": labels,
             "explorer": explorer,
@@ -248,8 +248,11 @@ def load_test(
 
 def _quick_loop() -> Any:
     """What makes an event loop that leaves more of the machine to the service, if there is one."""
+    from melee.extras import needed
+
     try:
-        import uvloop
+        with needed("a quick event loop", "serve"):
+            import uvloop
     except ImportError:
         return None
     return uvloop.new_event_loop

@@ -15,6 +15,7 @@ what they do is in calls.py, and a test compares their signatures and words.
 
 from melee.client.asynchronous import AsyncClient
 from melee.client.blocking import Client
-from melee.client.calls import Decision, Ranking, ServiceError
+from melee.client.calls import ServiceError
+from melee.decision import Decision, Ranking
 
 __all__ = ["AsyncClient", "Client", "Decision", "Ranking", "ServiceError"]

@@ -7,17 +7,16 @@ from typing import Any, Self
 from melee.client.calls import (
     AGAIN,
     Answered,
-    Call,
     Calls,
-    Decision,
     Offer,
-    Ranking,
+    Request,
     ServiceError,
     address,
     headers,
     pause,
     read_answer,
 )
+from melee.decision import Decision, Ranking
 from melee.errors import DataError
 from melee.labels import Label
 
@@ -198,7 +197,7 @@ class AsyncClient:
 
     # -- sending ----------------------------------------------------------------------------------
 
-    async def _do(self, call: Call[Answered]) -> Answered:
+    async def _do(self, call: Request[Answered]) -> Answered:
         for attempt in range(self.attempts):
             last = attempt == self.attempts - 1
             try:
@@ -214,7 +213,7 @@ class AsyncClient:
             await asyncio.sleep(pause(attempt))
         raise ServiceError(f"attempts is {self.attempts}; expected at least 1")
 
-    async def _send(self, call: Call[Any]) -> tuple[int, bytes]:
+    async def _send(self, call: Request[Any]) -> tuple[int, bytes]:
         reader, writer = self._idle.pop() if self._idle else await self._connect()
         try:
             line = f"{call.method} {call.path} HTTP/1.1\r\nContent-Length: {len(call.body)}\r\n"

@@ -9,17 +9,16 @@ from typing import Any, Self
 from melee.client.calls import (
     AGAIN,
     Answered,
-    Call,
     Calls,
-    Decision,
     Offer,
-    Ranking,
+    Request,
     ServiceError,
     address,
     headers,
     pause,
     read_answer,
 )
+from melee.decision import Decision, Ranking
 from melee.labels import Label
 
 
@@ -191,7 +190,7 @@ class Client:
 
     # -- sending ----------------------------------------------------------------------------------
 
-    def _do(self, call: Call[Answered]) -> Answered:
+    def _do(self, call: Request[Answered]) -> Answered:
         for attempt in range(self.attempts):
             last = attempt == self.attempts - 1
             try:
@@ -206,7 +205,7 @@ class Client:
             time.sleep(pause(attempt))
         raise ServiceError(f"attempts is {self.attempts}; expected at least 1")
 
-    def _send(self, call: Call[Any]) -> tuple[int, bytes]:
+    def _send(self, call: Request[Any]) -> tuple[int, bytes]:
         connection = getattr(self._local, "connection", None)
         if connection is None:
             host, port, secure, _ = self._address

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, urlsplit
 
+from melee.decision import Decision, Ranking
 from melee.errors import InputError, MeleeError, shown
 from melee.labels import Label, label_from_json, label_to_json
 
@@ -25,51 +26,7 @@ class ServiceError(MeleeError):
         self.status = status
 
 
-class Decision(NamedTuple):
-    """A decision, as `melee.Agent.act` answers it.
-
-    Attributes
-    ----------
-    id
-        By which its reward is reported.
-    action, probability
-        The action chosen, and the probability with which it was.
-    policy, version
-        What decided.
-    actions, probabilities
-        The actions that were open, and the probability of each.
-    """
-
-    id: str
-    action: Label
-    probability: float
-    policy: str
-    version: int
-    actions: tuple[Label, ...]
-    probabilities: tuple[float, ...]
-
-
-class Ranking(NamedTuple):
-    """Several decisions of one question, best first, as `melee.Agent.act(..., top=k)` answers.
-
-    Attributes
-    ----------
-    id
-        That of the ranking; its places are `id/1`, `id/2` and so on.
-    places
-        The decisions, each with a reward of its own.
-    """
-
-    id: str
-    places: tuple[Decision, ...]
-
-    @property
-    def actions(self) -> tuple[Label, ...]:
-        """The chosen actions, best first."""
-        return tuple(one.action for one in self.places)
-
-
-class Call(NamedTuple, Generic[Answered]):
+class Request(NamedTuple, Generic[Answered]):
     """One request, which may be sent any number of times, and what to make of its answer."""
 
     method: str
@@ -120,7 +77,7 @@ def pause(attempt: int) -> float:
     return min(0.05 * 2.0**attempt, 2.0) * (0.5 + random.random())
 
 
-def read_answer(call: Call[Answered], status: int, content: bytes) -> Answered:
+def read_answer(call: Request[Answered], status: int, content: bytes) -> Answered:
     """What a call asked for; a `ServiceError` with the service's sentence where it was refused."""
     try:
         answer = json.loads(content)
@@ -161,7 +118,7 @@ class Calls:
 
     def decide(
         self, context: Any, actions: Offer, id: str | None, unit: str | None = None
-    ) -> Call[Decision]:
+    ) -> Request[Decision]:
         """One decision."""
         body = {"context": _context(context), "id": new_id() if id is None else id}
         _add_actions(body, actions)
@@ -176,7 +133,7 @@ class Calls:
         probability: float | None,
         actions: Iterable[Label] | None,
         id: str | None,
-    ) -> Call[Decision]:
+    ) -> Request[Decision]:
         """Somebody else's choice, repeated."""
         body = {"context": _context(context), "id": new_id() if id is None else id}
         body["chosen"] = label_to_json(action)
@@ -185,35 +142,35 @@ class Calls:
         _add_actions(body, actions)
         return self._call("POST", "/decisions", body, _decision)
 
-    def trials(self) -> Call[list[dict[str, Any]]]:
+    def trials(self) -> Request[list[dict[str, Any]]]:
         """What is known of trials."""
         return self._call("GET", "/trials", None, lambda found: list(found["trials"]))
 
-    def begin_trial(self, name: str, explorer: str | None, share: float) -> Call[dict[str, Any]]:
+    def begin_trial(self, name: str, explorer: str | None, share: float) -> Request[dict[str, Any]]:
         """A trial begins, or gets another share."""
         body: dict[str, Any] = {"share": share}
         if explorer is not None:
             body["explorer"] = explorer
         return self._call("PUT", f"/trials/{quote(name, safe='')}", body, dict)
 
-    def end_trial(self, name: str) -> Call[dict[str, Any]]:
+    def end_trial(self, name: str) -> Request[dict[str, Any]]:
         """A trial ends."""
         return self._call("DELETE", f"/trials/{quote(name, safe='')}", None, dict)
 
-    def roll_back(self, to: int | str, again: int | None) -> Call[dict[str, Any]]:
+    def roll_back(self, to: int | str, again: int | None) -> Request[dict[str, Any]]:
         """Back to what was known after an event."""
         body: dict[str, Any] = {"to": to}
         if again is not None:
             body["again"] = again
         return self._call("POST", "/rollback", body, dict)
 
-    def rank(self, context: Any, top: int, actions: Offer, id: str | None) -> Call[Ranking]:
+    def rank(self, context: Any, top: int, actions: Offer, id: str | None) -> Request[Ranking]:
         """Several actions, best first."""
         body = {"context": _context(context), "id": new_id() if id is None else id, "top": top}
         _add_actions(body, actions)
 
         def read(found: Any) -> Ranking:
-            return Ranking(found["id"], tuple(_decision(one) for one in found["places"]))
+            return Ranking(found["id"], tuple(_decision(place) for place in found["places"]))
 
         return self._call("POST", "/decisions", body, read)
 
@@ -222,48 +179,51 @@ class Calls:
         contexts: Iterable[Any],
         actions: Offer | Sequence[Mapping[Label, Any]],
         ids: Sequence[str] | None,
-    ) -> Call[list[Decision]]:
+    ) -> Request[list[Decision]]:
         """Many decisions, all or none."""
-        rows = [_context(one) for one in contexts]
+        rows = [_context(context) for context in contexts]
         body: dict[str, Any] = {"contexts": rows}
         body["ids"] = [new_id() for _ in rows] if ids is None else list(ids)
         _add_actions(body, actions)
         return self._call(
-            "POST", "/decisions", body, lambda found: [_decision(one) for one in found["decisions"]]
+            "POST",
+            "/decisions",
+            body,
+            lambda found: [_decision(decision) for decision in found["decisions"]],
         )
 
-    def reward(self, id: str | Decision, reward: float) -> Call[bool]:
+    def reward(self, id: str | Decision, reward: float) -> Request[bool]:
         """A decision's reward; whether it was learned just now."""
         return self._call(
             "POST", f"{_path(id)}/reward", {"reward": reward}, lambda found: found["learned"] > 0
         )
 
-    def reward_many(self, rewards: Mapping[str, float]) -> Call[int]:
+    def reward_many(self, rewards: Mapping[str, float]) -> Request[int]:
         """Rewards of many decisions, all or none; how many were learned just now."""
         body = {"rewards": [{"id": id, "reward": reward} for id, reward in rewards.items()]}
         return self._call("POST", "/rewards", body, lambda found: int(found["learned"]))
 
-    def look(self, id: str | Decision, *, explain: bool) -> Call[dict[str, Any]]:
+    def look(self, id: str | Decision, *, explain: bool) -> Request[dict[str, Any]]:
         """A past decision, and why it was made."""
         return self._call("GET", f"{_path(id)}{'/explanation' if explain else ''}", None, dict)
 
-    def create(self, parameters: dict[str, Any]) -> Call[dict[str, Any]]:
+    def create(self, parameters: dict[str, Any]) -> Request[dict[str, Any]]:
         """A new agent, unless it is there."""
         body = dict(parameters)
         if body.get("actions") is not None:
-            body["actions"] = [label_to_json(one) for one in body["actions"]]
+            body["actions"] = [label_to_json(label) for label in body["actions"]]
         path = f"/agents/{quote(self._agent, safe='')}"
-        return Call("PUT", f"{self._all}{path}", _dumps(body), dict)
+        return Request("PUT", f"{self._all}{path}", _dumps(body), dict)
 
-    def status(self) -> Call[dict[str, Any]]:
+    def status(self) -> Request[dict[str, Any]]:
         """All that one may want to watch."""
-        return Call("GET", f"{self._all}/agents/{quote(self._agent, safe='')}", b"", dict)
+        return Request("GET", f"{self._all}/agents/{quote(self._agent, safe='')}", b"", dict)
 
-    def change_actions(self, add: Iterable[Label], remove: Iterable[Label]) -> Call[list[Label]]:
+    def change_actions(self, add: Iterable[Label], remove: Iterable[Label]) -> Request[list[Label]]:
         """Actions that come and go; those there are then."""
         body = {
-            "add": [label_to_json(one) for one in add],
-            "remove": [label_to_json(one) for one in remove],
+            "add": [label_to_json(label) for label in add],
+            "remove": [label_to_json(label) for label in remove],
         }
         return self._call(
             "POST", "/actions", body, lambda found: [label_from_json(x) for x in found["actions"]]
@@ -271,8 +231,8 @@ class Calls:
 
     def _call(
         self, method: str, path: str, body: Any, read: Callable[[Any], Answered]
-    ) -> Call[Answered]:
-        return Call(method, self._base + path, b"" if body is None else _dumps(body), read)
+    ) -> Request[Answered]:
+        return Request(method, self._base + path, b"" if body is None else _dumps(body), read)
 
 
 def new_id() -> str:
@@ -303,16 +263,18 @@ def _add_actions(body: dict[str, Any], actions: Any) -> None:
         body["actions"] = _candidates(actions)
     elif actions is not None:
         body["actions"] = [
-            _candidates(one) if isinstance(one, Mapping) else label_to_json(one) for one in actions
+            _candidates(entry) if isinstance(entry, Mapping) else label_to_json(entry)
+            for entry in actions
         ]
 
 
 def _candidates(given: Mapping[Label, Any]) -> Any:
     """Candidates as JSON has them; labels that are no texts are values of their own."""
     if all(isinstance(label, str) for label in given):
-        return {label: _context(one) for label, one in given.items()}
+        return {label: _context(features) for label, features in given.items()}
     return [
-        {"action": label_to_json(label), "features": _context(one)} for label, one in given.items()
+        {"action": label_to_json(label), "features": _context(features)}
+        for label, features in given.items()
     ]
 
 
@@ -333,6 +295,6 @@ def _decision(found: Any) -> Decision:
         found["probability"],
         found["policy"],
         found["version"],
-        tuple(label_from_json(one) for one in found["actions"]),
+        tuple(label_from_json(label) for label in found["actions"]),
         tuple(found["probabilities"]),
     )

@@ -52,7 +52,7 @@ def target() -> str:
 
 def _declare() -> None:
     """Tell Numba of the kernels that were declared since the last time."""
-    for called in [one for one in KERNELS if one not in _DECLARED]:
+    for called in [kernel for kernel in KERNELS if kernel not in _DECLARED]:
         overload(called, strict=False, jit_options=_INLINED)(_resolver(called))
         _DECLARED.add(called)
 

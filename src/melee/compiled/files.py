@@ -160,12 +160,12 @@ class Kept:
 def _remove_oldest(place: Path) -> None:
     """Keep room: every edit of a kernel and every new version leaves files behind."""
     with contextlib.suppress(OSError):
-        found = [(one.stat().st_mtime_ns, one) for one in place.glob("*.code")]
-        for _, one in sorted(found)[:-MOST_FILES]:
-            one.unlink()
-        for one in place.glob("*.lock"):  # of processes that were killed
-            if one.stat().st_mtime < time.time() - 24 * 3600:
-                one.unlink()
+        found = [(file.stat().st_mtime_ns, file) for file in place.glob("*.code")]
+        for _, old in sorted(found)[:-MOST_FILES]:
+            old.unlink()
+        for old in place.glob("*.lock"):  # of processes that were killed
+            if old.stat().st_mtime < time.time() - 24 * 3600:
+                old.unlink()
 
 
 def _say(what: str) -> None:

@@ -28,7 +28,7 @@ def kinds_of(*examples: Any) -> Kinds:
     >>> kinds_of(1, np.zeros((2, 3)))
     (<class 'int'>, ('<f8', 2, 'C', True))
     """
-    return tuple(_kind(one) for one in examples)
+    return tuple(_kind(example) for example in examples)
 
 
 def _kind(value: Any) -> Any:
@@ -50,8 +50,8 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def modules_of(function: Callable[..., Any], kinds: Kinds) -> set[str]:
     """The modules of a kernel and of the states in its arguments."""
-    types = {one for kind in kinds for one in _state_types(kind)}
-    return {one.__module__ for one in (function, *types)}
+    types = {state_type for kind in kinds for state_type in _state_types(kind)}
+    return {part.__module__ for part in (function, *types)}
 
 
 def key_of(function: Callable[..., Any], kinds: Kinds, target: str) -> str | None:
@@ -60,11 +60,11 @@ def key_of(function: Callable[..., Any], kinds: Kinds, target: str) -> str | Non
     None where that cannot be told: a source that cannot be read or was edited since it was
     imported, a kernel that was made inside of another function.
     """
-    state_types = {one for kind in kinds for one in _state_types(kind)}
+    state_types = {state_type for kind in kinds for state_type in _state_types(kind)}
     functions, constants = _reached(function, state_types)
-    if any(one.__closure__ for one in functions):
+    if any(function.__closure__ for function in functions):
         return None
-    modules = {one.__module__ for one in (*functions, *state_types)}
+    modules = {part.__module__ for part in (*functions, *state_types)}
     digest = hashlib.sha256("\0".join([name_of(function), _text(kinds), target]).encode())
     try:
         sources = [_source(name) for name in sorted(modules)]

@@ -9,8 +9,7 @@ import numpy as np
 
 from melee.arrays import Floats
 from melee.errors import InputError, UnknownNameError, unknown
-from melee.explorers.candidates import N_UNITS, RESERVED, Paired
-from melee.explorers.candidates import Units as PairUnits
+from melee.explorers.candidates import N_UNITS, RESERVED, Paired, PairUnits
 from melee.explorers.hidden import Units, Widened, widen
 from melee.explorers.ranged import Range, Ranged
 from melee.explorers.rescaled import Rescaled
@@ -118,7 +117,7 @@ class Explorer(Configured):
         problem
             Its features are the columns of pairs, its actions how many candidates there can be.
         sides, numbers
-            What the columns are: see `melee.explorers.candidates.Units.draw`.
+            What the columns are: see `melee.explorers.candidates.PairUnits.draw`.
         """
         self.check_candidates()
         n = problem.n_features

@@ -47,7 +47,7 @@ CENTRES = (-1.6, -0.8, 0.0, 0.8, 1.6)
 WIDTH = 0.8
 
 
-class Units(NamedTuple):
+class PairUnits(NamedTuple):
     """What joins a candidate's numbers to the context's; pairs were divided by √P before."""
 
     columns: Ints  # (units, 3) of the context, or -1; of the candidate, or -1: unused; a second
@@ -60,7 +60,7 @@ class Units(NamedTuple):
     @classmethod
     def draw(
         cls, sides: Sequence[int], numbers: Sequence[bool], n_units: int, reserved: int = 0
-    ) -> "Units":
+    ) -> "PairUnits":
         """The units for pairs.
 
         Parameters
@@ -74,7 +74,7 @@ class Units(NamedTuple):
 
         Examples
         --------
-        >>> units = Units.draw([0, -1], [True, True], 12)
+        >>> units = PairUnits.draw([0, -1], [True, True], 12)
         >>> units.columns[4:7].tolist()
         [[-1, 1, -1], [0, 1, -1], [0, 1, -1]]
         """
@@ -114,7 +114,7 @@ class Units(NamedTuple):
         return cls(columns, shapes, math.sqrt(len(sides)), 3.0 / math.sqrt(n_used))
 
 
-def join_late(units: Units, sides: Sequence[int], first: int) -> None:
+def join_late(units: PairUnits, sides: Sequence[int], first: int) -> None:
     """Use what is reserved for columns from `first` on: products with the other side's columns.
 
     Whatever was learned before saw zeros there, and so does a late level in all pairs of the past:
@@ -127,7 +127,7 @@ def join_late(units: Units, sides: Sequence[int], first: int) -> None:
                 units.columns[free.pop(0), :2] = (other, late) if side >= 0 else (late, other)
 
 
-def _join_at_once(units: Units, x: Floats, wide: Floats) -> None:
+def _join_at_once(units: PairUnits, x: Floats, wide: Floats) -> None:
     n = x.shape[0] - 1
     wide[:n] = x[:n]
     here, there, second = units.columns[:, 0], units.columns[:, 1], units.columns[:, 2]
@@ -144,7 +144,7 @@ def _join_at_once(units: Units, x: Floats, wide: Floats) -> None:
 
 
 @interpreted_as(_join_at_once)
-def join(units: Units, x: Floats, wide: Floats) -> None:
+def join(units: PairUnits, x: Floats, wide: Floats) -> None:
     """Overwrite `wide` with the columns of a pair, its units, and a 1 at the end."""
     n = x.shape[0] - 1
     for i in range(n):
@@ -174,7 +174,7 @@ class Paired(NamedTuple):
     """An explorer's state behind pairs of a context and a candidate."""
 
     inner: Any
-    units: Units
+    units: PairUnits
     counts: Amounts  # (records,) rounds
     earned: Floats  # (records,) their rewards
     sums: Floats  # (records, D) their inputs
@@ -183,7 +183,7 @@ class Paired(NamedTuple):
     own: Scratch  # (1, 4)
 
     @classmethod
-    def around(cls, inner: Any, units: Units, n_columns: int) -> "Paired":
+    def around(cls, inner: Any, units: PairUnits, n_columns: int) -> "Paired":
         """The state before its first round."""
         n = n_columns + len(units.columns) + 1
         return cls(
@@ -207,7 +207,7 @@ class Pairs(NamedTuple):
     context: Floats  # (d,)
     table: Floats  # (n, features of candidates)
     records: Ints  # (n,) where the record of each is, -1 for none
-    sides: Ints  # (P,) see `Units.draw`
+    sides: Ints  # (P,) see `PairUnits.draw`
     scaling: Scaling
     raw: Scratch  # (P,)
     scaled: Scratch  # (P + 1,)

@@ -72,18 +72,18 @@ def verify(journal: Journal) -> Iterator[Fault]:
 
 def _snapshots(journal: Journal, end: Head) -> Iterator[Fault]:
     """Snapshots of another chain, or of events that are not there."""
-    sound = {one.name for one in journal.snapshots()}
+    sound = {snapshot.name for snapshot in journal.snapshots()}
     start = journal.start.seq
-    for one in journal.store.snapshots.of(journal.name):
-        if one.name in sound or one.head.seq < start:
+    for snapshot in journal.store.snapshots.of(journal.name):
+        if snapshot.name in sound or snapshot.head.seq < start:
             continue
-        where = journal.store.snapshots.where(one)
-        if one.head.seq > end.seq:
-            sentence = f"{where}: of event {one.head.seq}, and the journal ends at {end.seq}"
+        where = journal.store.snapshots.where(snapshot)
+        if snapshot.head.seq > end.seq:
+            sentence = f"{where}: of event {snapshot.head.seq}, and the journal ends at {end.seq}"
         else:
             sentence = f"{where}: of another journal, or of events that were changed since"
-        yield Fault(one.head.seq, sentence)
-    if start > 0 and not any(one.head.seq >= start for one in journal.snapshots()):
+        yield Fault(snapshot.head.seq, sentence)
+    if start > 0 and not any(snapshot.head.seq >= start for snapshot in journal.snapshots()):
         yield Fault(
             start, f"{journal.where}: events up to {start} were dropped, and no snapshot is left"
         )

@@ -143,7 +143,7 @@ def offer_among(labels: tuple[Label, ...], features: tuple[Context, ...]) -> Off
     body = _JSON.encode(
         {
             "actions": [label_to_json(label) for label in labels],
-            "features": [_plain(one) for one in features],
+            "features": [_plain(each) for each in features],
         }
     )
     return Offer(name_of(body), labels, body, features)
@@ -164,10 +164,10 @@ def read_offer(name: str, body: str) -> Offer:
     if name_of(body) != name:
         raise DataError(f"what was offered as {shown(name)} has been changed; restore a copy")
     content = json.loads(body)
-    labels = tuple(check_label(label_from_json(one)) for one in content["actions"])
+    labels = tuple(check_label(label_from_json(label)) for label in content["actions"])
     features = None
     if "features" in content:
-        features = tuple(context_from_json(one) for one in content["features"])
+        features = tuple(context_from_json(each) for each in content["features"])
         if len(features) != len(labels):
             raise DataError(f"what was offered as {shown(name)} lacks features; restore a copy")
     return Offer(name, labels, body, features)
@@ -235,7 +235,7 @@ def chosen_from(event: Event, offer: Offer) -> Offer:
         gone = set(body.get("without", ()))
         features: Sequence[Context] = offer.features or ()
         pairs = [
-            one for i, one in enumerate(zip(offer.labels, features, strict=True)) if i not in gone
+            pair for i, pair in enumerate(zip(offer.labels, features, strict=True)) if i not in gone
         ]
         for place, label, given in body.get("with", ()):
             pairs.insert(place, (check_label(label_from_json(label)), context_from_json(given)))
@@ -287,7 +287,8 @@ def decision(id: str, time: float, decided: Decided, offer: Offer) -> Draft:
         body["without"] = decided.change.without
     if decided.change is not None and decided.change.added:
         body["with"] = [
-            [place, label_to_json(label), _plain(one)] for place, label, one in decided.change.added
+            [place, label_to_json(label), _plain(features)]
+            for place, label, features in decided.change.added
         ]
     body |= decided.about
     return Draft(DECISION, id, time, _JSON.encode(body), offer)

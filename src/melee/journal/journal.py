@@ -107,7 +107,7 @@ class Journal:
 
     def append(self, drafts: Sequence[Draft]) -> Ticket:
         """Queue events that belong together, at once; `wait` for them to be on disk."""
-        return self._commits.add([(self.name, one) for one in drafts])
+        return self._commits.add([(self.name, draft) for draft in drafts])
 
     def wait(self, ticket: Ticket) -> None:
         """Return when it is on disk; a `DataError` if it will not be."""
@@ -210,10 +210,10 @@ class Journal:
         """Snapshots that belong to this chain, newest first, of no later than an event."""
         found = self.store.snapshots.of(self.name)
         return [
-            one
-            for one in found
-            if (until is None or one.head.seq <= until)
-            and self.store.checksum_at(one.head.seq) == one.head.checksum
+            snapshot
+            for snapshot in found
+            if (until is None or snapshot.head.seq <= until)
+            and self.store.checksum_at(snapshot.head.seq) == snapshot.head.checksum
         ]
 
     def read_snapshot(self, snapshot: Snapshot) -> bytes:
@@ -233,8 +233,8 @@ class Journal:
         """Let every other snapshot of the past go, where there are many."""
         found = self.snapshots()
         if len(found) > MOST:
-            for one in found[KEPT:-1:2]:
-                self.store.snapshots.drop(one)
+            for snapshot in found[KEPT:-1:2]:
+                self.store.snapshots.drop(snapshot)
 
     # -- retention --------------------------------------------------------------------------------
 
@@ -272,16 +272,20 @@ class Journal:
         for name in self.store.agents():
             sound = self.another(name).snapshots()
             past = self.another(name)._needed(until)
-            usable = [one for one in sound if one.head.seq <= past]
+            usable = [snapshot for snapshot in sound if snapshot.head.seq <= past]
             needed = usable[0].head if usable else Head()
             kept = needed if kept is None or needed.seq < kept.seq else kept
-            fresh = {one.name for one in sound[:KEPT]} | {one.name for one in usable[:1]}
-            surplus += [one for one in self.store.snapshots.of(name) if one.name not in fresh]
+            fresh = {snapshot.name for snapshot in sound[:KEPT]} | {
+                snapshot.name for snapshot in usable[:1]
+            }
+            surplus += [
+                snapshot for snapshot in self.store.snapshots.of(name) if snapshot.name not in fresh
+            ]
         n_events = 0 if kept is None else self._drop(kept)
         start = self.store.start().seq
-        gone = [one for one in surplus if one.head.seq < start]
-        for one in gone:
-            self.store.snapshots.drop(one)
+        gone = [snapshot for snapshot in surplus if snapshot.head.seq < start]
+        for snapshot in gone:
+            self.store.snapshots.drop(snapshot)
         return Dropped(n_events, len(gone))
 
     def _needed(self, until: int) -> int:

@@ -88,24 +88,24 @@ class Directory(Snapshots):
 
     def of(self, agent: str) -> list[Snapshot]:
         """Those of an agent, newest first."""
-        found = [one for one in self._all() if one.agent == agent]
-        return sorted(found, key=lambda one: -one.head.seq)
+        found = [snapshot for snapshot in self._all() if snapshot.agent == agent]
+        return sorted(found, key=lambda snapshot: -snapshot.head.seq)
 
     def agents(self) -> set[str]:
         """The names of agents that have any."""
-        return {one.agent for one in self._all()}
+        return {snapshot.agent for snapshot in self._all()}
 
     def _all(self) -> list[Snapshot]:
         try:
-            matches = [_NAME.fullmatch(one.name) for one in self.path.iterdir()]
+            matches = [_NAME.fullmatch(file.name) for file in self.path.iterdir()]
         except FileNotFoundError:
             return []
         except OSError as error:
             raise file_error(self.path, "read", error) from None
         return [
-            Snapshot(one["agent"], Head(int(one["seq"]), bytes.fromhex(one["checksum"])))
-            for one in matches
-            if one is not None
+            Snapshot(match["agent"], Head(int(match["seq"]), bytes.fromhex(match["checksum"])))
+            for match in matches
+            if match is not None
         ]
 
     def read(self, snapshot: Snapshot) -> bytes:

@@ -100,8 +100,8 @@ class Store(ABC):
                     event = link(head, agent, draft)
                     rows.append(event)
                     head = event.head
-                for one in new.values():
-                    self._insert_offer(one)
+                for offer in new.values():
+                    self._insert_offer(offer)
                 marks = ", ".join([self.mark] * 7)
                 self.execute_many(f"INSERT INTO events ({_COLUMNS}) VALUES ({marks})", rows)
                 self.execute(f"UPDATE journal SET head = {self.mark}, checksum = {self.mark}", head)
@@ -209,7 +209,7 @@ class Store(ABC):
 
     def taken(self, ids: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
         """Those of some agents and ids that decisions or records have."""
-        return {one for one in ids if self.is_taken(*one)}
+        return {pair for pair in ids if self.is_taken(*pair)}
 
     def checksum_at(self, seq: int) -> bytes | None:
         """The checksum of an event, or of the start; None where there is none."""

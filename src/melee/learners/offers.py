@@ -51,7 +51,7 @@ def n_candidates(offered: Candidates, n_models: int) -> int:
     return int(offered.inputs.shape[0])
 
 
-class Choice(NamedTuple):
+class Chosen(NamedTuple):
     """An input, and the model that it belongs to."""
 
     x: Floats  # (D,), the intercept last
@@ -59,16 +59,16 @@ class Choice(NamedTuple):
 
 
 @generic
-def choice(offered: Any, row: int) -> Choice:
+def choice(offered: Any, row: int) -> Chosen:
     """What a choice's number stands for."""
-    return Choice(offered, row)
+    return Chosen(offered, row)
 
 
 @implements(choice, Candidates)
-def candidates_choice(offered: Candidates, row: int) -> Choice:
+def candidates_choice(offered: Candidates, row: int) -> Chosen:
     """Its own input, and the model of the block."""
     n = offered.inputs.shape[0]
-    return Choice(offered.inputs[row % n], row // n)
+    return Chosen(offered.inputs[row % n], row // n)
 
 
 @generic

@@ -20,7 +20,7 @@ REGISTRY = Registry(
 
 def names(*, spread: bool = False) -> list[str]:
     """The learners that there are; with `spread`, those that have one."""
-    known = {name: one.kind for name, one in REGISTRY.listed().items()}
+    known = {name: entry.kind for name, entry in REGISTRY.listed().items()}
     return [name for name, kind in known.items() if kind.has_spread or not spread]
 
 

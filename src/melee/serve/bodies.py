@@ -87,7 +87,7 @@ def labels(body: Body, name: str, most: int) -> list[Label] | None:
     """Labels of actions, or None where none are given."""
     if body.get(name) is None:
         return None
-    return [label_from_json(one) for one in entries(body, name, most)]
+    return [label_from_json(label) for label in entries(body, name, most)]
 
 
 def offer(given: Any, most: int) -> Any:
@@ -104,21 +104,21 @@ def offer(given: Any, most: int) -> Any:
             raise InputError(f"there are {len(given):,} candidates; expected at most {most:,}")
         return given
     listed = entries({"actions": given}, "actions", most)
-    if not any(isinstance(one, dict) and "action" in one for one in listed):
-        return [label_from_json(one) for one in listed]
-    pairs = [check_names(one, ("action", "features"), ("action",)) for one in listed]
-    labels = read_labels([label_from_json(one["action"]) for one in pairs], 1)
-    return {label: one.get("features") for label, one in zip(labels, pairs, strict=True)}
+    if not any(isinstance(entry, dict) and "action" in entry for entry in listed):
+        return [label_from_json(label) for label in listed]
+    pairs = [check_names(entry, ("action", "features"), ("action",)) for entry in listed]
+    labels = read_labels([label_from_json(pair["action"]) for pair in pairs], 1)
+    return {label: pair.get("features") for label, pair in zip(labels, pairs, strict=True)}
 
 
 def offers(given: Any, most: int) -> list[Any] | None:
     """The candidates of each of many contexts, or None where these are the same for all."""
-    if not isinstance(given, list) or not all(isinstance(one, dict | list) for one in given):
+    if not isinstance(given, list) or not all(isinstance(entry, dict | list) for entry in given):
         return None
-    if not given or any(isinstance(one, dict) and "action" in one for one in given):
+    if not given or any(isinstance(entry, dict) and "action" in entry for entry in given):
         return None
     entries({"actions": given}, "actions", most)
-    found = [offer(one, most) for one in given]
+    found = [offer(offered, most) for offered in given]
     if sum(map(len, found)) > TOTAL:
         raise InputError(
             f"there are {sum(map(len, found)):,} candidates for {len(found):,} contexts; expected "

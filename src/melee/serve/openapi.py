@@ -223,8 +223,8 @@ _TYPES = {"text": "text/plain", "html": "text/html"}
 def describe(routes: Sequence["Route"]) -> Schema:
     """The document, in OpenAPI 3.1."""
     paths: dict[str, Schema] = {}
-    for one in routes:
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one)
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
         "info": {"title": "melee", "version": __version__, "summary": "Contextual bandits."},
@@ -236,31 +236,31 @@ def describe(routes: Sequence["Route"]) -> Schema:
     }
 
 
-def _operation(one: "Route") -> Schema:
-    kind = _TYPES.get(one.answer, "application/json")
-    schema = TEXT if one.answer in _TYPES else _ref(one.answer)
-    refused = [status for status in one.also if status >= 400]
-    if one.body is not None:
+def _operation(route: "Route") -> Schema:
+    kind = _TYPES.get(route.answer, "application/json")
+    schema = TEXT if route.answer in _TYPES else _ref(route.answer)
+    refused = [status for status in route.also if status >= 400]
+    if route.body is not None:
         refused += [400, 408, 413]
-    if one.level != "open":
+    if route.level != "open":
         refused += [401, 403]
     responses: dict[str, Schema] = {}
-    for status in (200, *(s for s in one.also if s < 400)):
+    for status in (200, *(s for s in route.also if s < 400)):
         content = {kind: {"schema": schema}}
         responses[str(status)] = {"description": HTTPStatus(status).phrase, "content": content}
     for status in sorted({*refused, 503}):
         content = {"application/json": {"schema": _ref("Error")}}
         responses[str(status)] = {"description": HTTPStatus(status).phrase, "content": content}
-    found: Schema = {"summary": one.summary, "responses": responses}
-    names = [part[1:-1] for part in one.path.split("/") if part.startswith("{")]
+    found: Schema = {"summary": route.summary, "responses": responses}
+    names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
     if names:
         found["parameters"] = [
             {"name": name, "in": "path", "required": True, "schema": TEXT} for name in names
         ]
-    if one.body is not None:
-        content = {"application/json": {"schema": _ref(one.body)}}
+    if route.body is not None:
+        content = {"application/json": {"schema": _ref(route.body)}}
         found["requestBody"] = {"required": True, "content": content}
-    if one.level != "open":
+    if route.level != "open":
         found["security"] = [{"key": []}]
-        found["description"] = f"Needs a key for `{one.level}`, where there are keys."
+        found["description"] = f"Needs a key for `{route.level}`, where there are keys."
     return found

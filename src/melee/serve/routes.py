@@ -165,18 +165,18 @@ async def reward_many(call: Call) -> Answer:
     """Rewards of many decisions."""
     body = bodies.read(call.body, ("rewards",), ("rewards",))
     pairs = []
-    for one in bodies.entries(body, "rewards", MANY):
-        bodies.check_names(one, ("id", "reward"), ("id", "reward"))
-        if not isinstance(one["id"], str):
-            raise InputError(f"id is {shown(one['id'])}; expected the text of a decision's id")
-        pairs.append((one["id"], bodies.number(one["reward"])))
+    for pair in bodies.entries(body, "rewards", MANY):
+        bodies.check_names(pair, ("id", "reward"), ("id", "reward"))
+        if not isinstance(pair["id"], str):
+            raise InputError(f"id is {shown(pair['id'])}; expected the text of a decision's id")
+        pairs.append((pair["id"], bodies.number(pair["reward"])))
     return Answer(await call.service.reward(call.served, pairs))
 
 
 async def list_agents(call: Call) -> Answer:
     """All agents."""
     service = call.service
-    return Answer({"agents": [service.about(one) for one in service.agents.values()]})
+    return Answer({"agents": [service.about(served) for served in service.agents.values()]})
 
 
 async def create(call: Call) -> Answer:
@@ -197,7 +197,7 @@ async def status(call: Call) -> Answer:
 
 async def list_actions(call: Call) -> Answer:
     """The actions there are now."""
-    return Answer({"actions": [label_to_json(one) for one in call.served.agent.actions_]})
+    return Answer({"actions": [label_to_json(label) for label in call.served.agent.actions_]})
 
 
 async def change_actions(call: Call) -> Answer:
@@ -205,7 +205,7 @@ async def change_actions(call: Call) -> Answer:
     body = bodies.read(call.body, ("add", "remove"))
     added, removed = (bodies.labels(body, name, MANY) or [] for name in ("add", "remove"))
     now = await call.service.change_actions(call.served, added, removed)
-    return Answer({"actions": [label_to_json(one) for one in now]})
+    return Answer({"actions": [label_to_json(label) for label in now]})
 
 
 async def snapshot(call: Call) -> Answer:
@@ -248,7 +248,7 @@ async def ready(call: Call) -> Answer:
     journal = call.service.journal
     if not call.service.is_ready or journal.has_failed:
         raise Refusal(503, "the journal cannot be written, or the service stops; try again")
-    compiled = all(one.agent.ready for one in call.service.agents.values())
+    compiled = all(served.agent.ready for served in call.service.agents.values())
     return Answer({"ready": True, "compiled": compiled})
 
 
@@ -273,14 +273,14 @@ async def page(call: Call) -> Answer:
 def _both(*routes: Route) -> list[Route]:
     """Routes of the agent called `agent`, and the same ones of any agent."""
     named = [
-        Route(one.method, one.path.replace("/v1", "/v1/agents/{agent}", 1), *_rest(one))
-        for one in routes
+        Route(route.method, route.path.replace("/v1", "/v1/agents/{agent}", 1), *_rest(route))
+        for route in routes
     ]
     return [*routes, *named]
 
 
-def _rest(one: Route) -> tuple[Any, ...]:
-    return (one.level, one.summary, one.handler, one.answer, one.body, (*one.also, 404))
+def _rest(route: Route) -> tuple[Any, ...]:
+    return (route.level, route.summary, route.handler, route.answer, route.body, (*route.also, 404))
 
 
 _ID = "/v1/decisions/{id}"

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from melee.agent import Agent, offering
-from melee.agent.decision import Decision
 from melee.agent.explanation import Explanation
 from melee.agent.keeping import GIVEN, Keeper, decision_of, explain_past, offered_in, reopen
 from melee.checks import check_reward, is_unicode
 from melee.contexts import Context, read_context
+from melee.decision import Decision
 from melee.errors import InputError, MeleeError, shown
 from melee.journal import Event, Journal, events
 from melee.journal.journal import is_shareable
@@ -347,7 +347,7 @@ class Service:
             return await self._rank_again(served, id, read_context(context), actions, top)
         self._note(served, ranking.places)
         await self._on_disk(served)
-        return {"id": ranking.id, "places": [to_json(one) for one in ranking.places]}
+        return {"id": ranking.id, "places": [to_json(place) for place in ranking.places]}
 
     async def _rank_again(
         self, served: Served, id: str, context: Context, actions: Any, top: Any
@@ -400,7 +400,7 @@ class Service:
                 decisions = agent.act_many(contexts, actions=actions, ids=ids)
             self._note(served, decisions)
             await self._on_disk(served)
-            return [to_json(one) for one in decisions]
+            return [to_json(decision) for decision in decisions]
         await self._on_disk(served)
         each = None
         if agent.actions is None and isinstance(actions, list) and len(actions) == len(ids):
@@ -421,10 +421,15 @@ class Service:
 
     def _note(self, served: Served, decisions: Sequence[Decision]) -> None:
         now = time.time()
-        for one in decisions:
-            explored = one.policy != GIVEN and one.probability < max(one.probabilities)
-            served.watch.decided(one.action, explored=explored, now=now, id=one.id)
-            _log.debug("decision", extra={"agent": served.name, "id": one.id, "action": one.action})
+        for decision in decisions:
+            explored = decision.policy != GIVEN and decision.probability < max(
+                decision.probabilities
+            )
+            served.watch.decided(decision.action, explored=explored, now=now, id=decision.id)
+            _log.debug(
+                "decision",
+                extra={"agent": served.name, "id": decision.id, "action": decision.action},
+            )
 
     def _is_taken(self, served: Served, id: Any) -> bool:
         if not isinstance(id, str) or not 0 < len(id) <= 200:
@@ -487,7 +492,7 @@ class Service:
         features = offered_in(event, journal).features
         if features is not None:
             answer["features"] = [
-                one.tolist() if isinstance(one, np.ndarray) else one for one in features
+                value.tolist() if isinstance(value, np.ndarray) else value for value in features
             ]
         if explain:
             answer["explanation"] = await self._replay(served, id)
@@ -510,13 +515,13 @@ class Service:
     async def _reward_all(self, served: Served, rewards: list[tuple[str, float]]) -> dict[str, Any]:
         """Rewards of decisions that the agent or its trials made."""
         groups = trying.by_owner(self, served, rewards)
-        for one, group in groups:  # all are fine, or none is learned
-            await self._turn(one)
+        for member, group in groups:  # all are fine, or none is learned
+            await self._turn(member)
             for id, given in group:
-                self._waits(one, id, check_reward(given, one.agent._range))
+                self._waits(member, id, check_reward(given, member.agent._range))
         total = {"learned": 0, "repeated": 0}
-        for one, group in groups:
-            for name, n in (await self._reward_own(one, group)).items():
+        for member, group in groups:
+            for name, n in (await self._reward_own(member, group)).items():
                 total[name] += n
         return total
 
@@ -612,16 +617,16 @@ class Service:
         both = [label for label in added if label in removed]
         if both:
             raise InputError(f"action {shown(both[0])} is to be added and removed; choose one")
-        for one in trying.family(self, served):
-            await self._turn(one)
-            now = one.agent.actions_
+        for member in trying.family(self, served):
+            await self._turn(member)
+            now = member.agent.actions_
             new = [label for label in added if label not in now]
             gone = [label for label in removed if label in now]
             if new:
-                one.agent.add_actions(new)
+                member.agent.add_actions(new)
             if gone:
-                one.agent.remove_actions(gone)
-            await self._on_disk(one)
+                member.agent.remove_actions(gone)
+            await self._on_disk(member)
         return agent.actions_
 
     async def compare(self, served: Served) -> dict[str, Any]:
@@ -730,7 +735,7 @@ class Service:
         lines, fresh = list(self.requests.lines()), self.freshness()
 
         def each(name: str, kind: str, about: str, value: Any) -> None:
-            rows = [({"agent": one.name}, value(one)) for one in self.agents.values()]
+            rows = [({"agent": served.name}, value(served)) for served in self.agents.values()]
             lines.extend(family(name, kind, about, rows))
 
         each("melee_decisions_total", "counter", "Decisions.", lambda s: s.watch.n_decided)
@@ -783,14 +788,14 @@ def explanation_to_json(why: Explanation) -> dict[str, Any]:
         "policy": why.policy,
         "actions": [
             {
-                "action": label_to_json(one.action),
-                "probability": one.probability,
-                "prediction": one.prediction,
-                "uncertainty": one.uncertainty,
-                "bonus": one.bonus,
-                "features": [part._asdict() for part in one.features],
+                "action": label_to_json(explained.action),
+                "probability": explained.probability,
+                "prediction": explained.prediction,
+                "uncertainty": explained.uncertainty,
+                "bonus": explained.bonus,
+                "features": [part._asdict() for part in explained.features],
             }
-            for one in why.actions
+            for explained in why.actions
         ],
     }
 

@@ -32,9 +32,9 @@ def family(service: "Service", served: "Served") -> list["Served"]:
 def owner(service: "Service", served: "Served", id: str) -> "Served":
     """Whose decision it is; the agent's own if nobody's."""
     if served.trials:
-        for one in family(service, served):
-            if service._is_taken(one, id):
-                return one
+        for member in family(service, served):
+            if service._is_taken(member, id):
+                return member
     return served
 
 
@@ -53,7 +53,7 @@ def drawn(
     if unit is not None and not 0 < len(unit) <= 200:
         raise InputError(f"unit is {shown(unit)}; expected a text of 1 to 200 characters")
     trials = served.agent._trials.values()
-    if not any(one.share > 0.0 for one in trials):
+    if not any(trial.share > 0.0 for trial in trials):
         return served, id, {} if unit is None else {"unit": unit}
     if id is not None and service._is_taken(mine := owner(service, served, id), id):
         return mine, id, {}  # asked again, or by mistake
@@ -166,7 +166,7 @@ def read_some(served: "Served") -> bool:
 
 def judge(served: "Served") -> None:
     """Note what is known by now."""
-    served.compared = [one.to_json() for one in served.reading.compared(served.agent)]
+    served.compared = [comparison.to_json() for comparison in served.reading.compared(served.agent)]
 
 
 def behind(served: "Served") -> int:

@@ -159,15 +159,15 @@ class Watch:
         """Windows, the last hour by the minute, and every action in the last day."""
         windows = []
         for name, minutes in WINDOWS.items():
-            one = self.window(minutes, now)
-            explored = one.n_explored / one.n_decided if one.n_decided else None
+            window = self.window(minutes, now)
+            explored = window.n_explored / window.n_decided if window.n_decided else None
             windows.append(
                 {
                     "window": name,
-                    "decisions": one.n_decided,
+                    "decisions": window.n_decided,
                     "explored": explored,
-                    "exploring": cost(one),
-                    **one.all.to_json(),
+                    "exploring": cost(window),
+                    **window.all.to_json(),
                 }
             )
         day = self.window(KEPT, now)
@@ -183,8 +183,10 @@ class Watch:
         first = int(now // 60) - 59
         course = []
         for number in range(first, first + 60):
-            one = self._minutes.get(number, Minute())
-            course.append({"time": 60 * number, "decisions": one.n_decided, **one.all.to_json()})
+            window = self._minutes.get(number, Minute())
+            course.append(
+                {"time": 60 * number, "decisions": window.n_decided, **window.all.to_json()}
+            )
         return {"windows": windows, "actions": actions, "course": course}
 
     def alarms(self, labels: list[Label], now: float | None = None) -> list[str]:

@@ -21,7 +21,7 @@ LATEST = 10
 _LEARNED = (events.REWARD, events.RECORD, events.TIME_OUT)
 
 
-class Choice(NamedTuple):
+class ShadowChoice(NamedTuple):
     """A decision, what was chosen, and what the shadow would have chosen most likely."""
 
     id: str
@@ -84,7 +84,7 @@ class Shadow:
         self._turns = self.journal.store.turns(self.journal.name, events.ROLLBACK)
         self.agent, self.place = self._begin()
         self.tally = Tally()
-        self.latest: deque[Choice] = deque(maxlen=LATEST)
+        self.latest: deque[ShadowChoice] = deque(maxlen=LATEST)
         self.n_judged = self.n_unknown = 0
         self.same = 0.0
         self._waiting: dict[str, _Judged] = {}
@@ -108,8 +108,8 @@ class Shadow:
         """Go through what has happened since, so many events at most; whether that was all."""
         end = self.journal.head
         if end.seq - self.place.seq > FEW:
-            for one in self.agent._programs:
-                one.wait()
+            for program in self.agent._programs:
+                program.wait()
         found = self.journal.events(after=self.place, until=end.seq)
         for n, event in enumerate(found, start=1):
             self.place = event.head
@@ -158,8 +158,8 @@ class Shadow:
                 chosen = np.array(sorted(known.index[label] for label in labels), np.int64)
             own = known.pmf(decided.context, chosen)
             label, chances = labels[decided.action], np.array(decided.pmf)
-            would = np.array([own[one] for one in labels])
-            self.latest.append(Choice(str(event.id), label, labels[int(would.argmax())]))
+            would = np.array([own[label] for label in labels])
+            self.latest.append(ShadowChoice(str(event.id), label, labels[int(would.argmax())]))
             self.n_judged += 1
             self.same += own[label]
             widest = 1.0 / chances[decided.action]

@@ -49,9 +49,9 @@ class SideBySide:
 
     def begin_with(self, trials: dict[str, Trial]) -> None:
         """Know trials whose beginnings retention has dropped."""
-        for one in trials.values():
-            if one.name not in self.trials:
-                self._begin(one.name, one.explorer, one.share)
+        for trial in trials.values():
+            if trial.name not in self.trials:
+                self._begin(trial.name, trial.explorer, trial.share)
 
     def read(self, most: int | None = None) -> bool:
         """Go through what has happened since, so many events at most; whether that was all."""
@@ -98,7 +98,7 @@ class SideBySide:
             self.own.setdefault(name, 0)
 
     def _acting(self) -> dict[str, float]:
-        return {one.name: one.share for one in self.trials.values() if one.share > 0.0}
+        return {trial.name: trial.share for trial in self.trials.values() if trial.share > 0.0}
 
     def _is_new(self, unit: str | None) -> bool:
         """Whether this is the first decision about somebody; of a few it is forgotten.

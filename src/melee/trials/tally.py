@@ -126,7 +126,7 @@ class Tally:
 
     def _arrays(self) -> tuple[Any, Any, Any]:
         parts = (self.rewards, self.ours, self.theirs)
-        made = [np.frombuffer(one, np.float64).copy() if one else np.zeros(0) for one in parts]
+        made = [np.frombuffer(part, np.float64).copy() if part else np.zeros(0) for part in parts]
         return made[0], made[1], made[2]
 
 

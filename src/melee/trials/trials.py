@@ -14,7 +14,7 @@ from melee.trials.tally import Compared
 
 if TYPE_CHECKING:
     from melee.agent import Agent
-    from melee.agent.decision import Decision
+    from melee.decision import Decision
 
 
 class Trials:
@@ -161,15 +161,15 @@ class Reading:
     def begin(self, agent: "Agent", *, apprentice: bool = False) -> None:
         """Take in trials that have begun, and let those go that have ended."""
         trials = agent._trials
-        if self.side_by_side is None and any(one.share > 0.0 for one in trials.values()):
+        if self.side_by_side is None and any(trial.share > 0.0 for trial in trials.values()):
             self.side_by_side = SideBySide(self.journal)
             if self.journal.start.seq > 0:
                 self.side_by_side.begin_with(trials)
         self.shadows = {
-            one.name: self.shadows.get(one.name)
-            or Shadow(self.journal, one.explorer, name=one.name)
-            for one in trials.values()
-            if one.share == 0.0
+            trial.name: self.shadows.get(trial.name)
+            or Shadow(self.journal, trial.explorer, name=trial.name)
+            for trial in trials.values()
+            if trial.share == 0.0
         }
         if apprentice and self.apprentice is None:
             self.apprentice = Shadow(self.journal, name="apprentice")
@@ -178,7 +178,7 @@ class Reading:
     def position(self) -> int:
         """The last event that all have read."""
         every = [self.side_by_side, self.apprentice, *self.shadows.values()]
-        return min((one.place.seq for one in every if one is not None), default=0)
+        return min((side.place.seq for side in every if side is not None), default=0)
 
     def read(self, agent: "Agent", *, apprentice: bool = False) -> None:
         """Go through all that has happened since."""
@@ -189,7 +189,7 @@ class Reading:
     def read_some(self, most: int) -> bool:
         """Go through some of what has happened since; whether that was all."""
         every = [self.side_by_side, self.apprentice, *self.shadows.values()]
-        done = [one.read(most) for one in every if one is not None]
+        done = [side.read(most) for side in every if side is not None]
         return all(done)
 
     def compared(self, agent: "Agent") -> list[Compared]:

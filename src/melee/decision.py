@@ -1,4 +1,7 @@
-"""What `Agent.act` answers."""
+"""Decisions: what an agent answers, and what a client is told.
+
+A module of its own that imports hardly anything, so that a client is light.
+"""
 
 import math
 from typing import NamedTuple
