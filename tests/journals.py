@@ -6,7 +6,7 @@ from typing import Any
 
 from melee import InputError
 from melee.agent.folding import fold
-from melee.agent.keeping import _created
+from melee.agent.keeping import created
 from melee.journal import Journal
 from tests.agent_lives import ACTIONS, named_context, reward_of
 
@@ -15,8 +15,8 @@ SHARED_MEMORY = Path("/dev/shm")
 
 def straight(journal):
     """The agent that all events, from the first, make of a new one."""
-    agent = _created(journal, None)
-    fold(agent, journal.events(), journal.offer)
+    agent = created(journal)
+    fold(agent, journal.events(), journal)
     return agent
 
 

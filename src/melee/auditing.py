@@ -2,14 +2,14 @@
 
 import zlib
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from melee.agent import Agent
 from melee.agent.catalogue import Catalogue
 from melee.agent.folding import fold, fold_decision, get_ready
-from melee.agent.keeping import FEW, decision_of, newest, offered_in
+from melee.agent.keeping import FEW, decision_of, earliest, newest, offered_in
 from melee.errors import shown
 from melee.journal import Event, Journal, events
 from melee.labels import Label
@@ -76,9 +76,10 @@ def audit(
     >>> found.n_decisions, found.first
     (5, None)
     """
-    start = journal.start.seq if after is None else max(after, journal.start.seq)
     end = journal.head.seq if until is None else until
-    agent, place = newest(journal, until=start)
+    agent, place = earliest(journal)
+    if after is not None and after > place.seq:
+        agent, place = newest(journal, until=after)
     if end - place.seq > FEW:
         for program in agent._programs:
             program.wait()
@@ -90,14 +91,14 @@ def audit(
         if event.kind != events.DECISION:
             between.append(event)
             continue
-        fold(agent, between, journal.offer)
+        fold(agent, between, journal)
         between = []
         n += 1
         sentence = _derive(agent, event, journal)
         if sentence is not None:
             first = Differs(event.seq, str(event.id), sentence)
             break
-    fold(agent, between, journal.offer)
+    fold(agent, between, journal)
     return Audit(n, place.seq, end, first, agent.fingerprint)
 
 
@@ -107,6 +108,10 @@ def _derive(agent: Agent, event: Event, journal: Journal) -> str | None:
     decision, decided = decision_of(event, journal, offer)
     knowledge = agent._knowledge
     offered = get_ready(agent, decided, offer)
+    if "given" in decided.about:  # the caller's
+        fold_decision(agent, event, decided, offer)
+        same = decided.version == knowledge.version
+        return None if same else _differs("version", decided.version, knowledge.version)
     draw = zlib.crc32(decision.id.encode())
     chosen = None
     if decided.some:
@@ -131,5 +136,9 @@ def _derive(agent: Agent, event: Event, journal: Journal) -> str | None:
     }
     for name, (then, now) in pairs.items():
         if then != now:
-            return f"its {name} was {shown(then)}, and comes out as {shown(now)}"
+            return _differs(name, then, now)
     return None
+
+
+def _differs(name: str, then: Any, now: Any) -> str:
+    return f"its {name} was {shown(then)}, and comes out as {shown(now)}"

@@ -247,4 +247,6 @@ def test_candidates_are_evaluated_by_their_features(articles):
         runner.invoke(
             app, ["evaluate", articles, *options, "--embedding", "size"], catch_exceptions=False
         )
+    shown = run("evaluate", articles, *options, "--embedding", "topic").stdout.replace("\n", " ")
+    assert "mips assumes that candidates" in " ".join(shown.split())
     assert "every candidate comes with its features" in run("doctor", articles).stdout

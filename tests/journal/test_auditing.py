@@ -38,6 +38,7 @@ def test_every_decision_can_be_derived_again(place, clock, spec):
     assert found.fingerprint == agent.fingerprint
 
 
+@pytest.mark.filterwarnings("ignore:more than 100000 decisions wait")
 @pytest.mark.parametrize("n", [20_000, pytest.param(1_000_000, marks=pytest.mark.long)])
 def test_many_decisions_are_derived_again(place, n):
     agent = Agent(["a", "b", "c"], "epsilon-greedy", journal=place)

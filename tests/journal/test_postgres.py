@@ -10,6 +10,7 @@ from melee.auditing import audit
 from melee.errors import MissingPackageError
 from melee.journal import Journal, events, verify
 from melee.journal.postgres import Postgres
+from melee.trials import Trials, compare
 from tests.agent_lives import ACTIONS
 from tests.databases import a_database, a_server
 from tests.journals import keeper_of, live, reading, straight
@@ -60,6 +61,24 @@ def test_the_same_events_are_in_both_kinds_of_journal(address, place, clock):
         chains.append(list(journal.events()))
         journal.close()
     assert chains[0] == chains[1]
+
+
+def test_trials_and_roll_backs_are_kept_and_derived_again(address):
+    agent = Agent(ACTIONS, "epsilon-greedy", journal=address)
+    trials = Trials(agent)
+    trials.begin("other", "uniform", share=0.5)
+    for i in range(60):
+        trials.learn(trials.act({"age": i}, unit=f"visitor {i}"), i % 2)
+    agent.roll_back(20, again=40)
+    (found,) = trials.compare()
+    assert found.rounds == 60
+    before = agent.fingerprint
+    trials.close()
+    assert compare(reading(address)) == [found]
+    assert straight(reading(address)).fingerprint == before
+    for name in ("agent", "agent.other"):
+        assert audit(reading(address, name)).first is None
+    assert list(verify(reading(address))) == []
 
 
 def test_one_process_writes_and_others_read(address):

@@ -24,10 +24,10 @@ SOURCES = Path(__file__).parents[2] / "src"
 class Local:
     """A service without a socket; requests go through the application as a server hands them."""
 
-    def __init__(self, place, agents=None, keys=None, **options):
+    def __init__(self, place, agents=None, keys=None, trials=None, **options):
         self.runner = asyncio.Runner()
         self.service = Service(Journal(place), **options)
-        self.service.open({"agent": dict(QUICK)} if agents is None else agents)
+        self.service.open({"agent": dict(QUICK)} if agents is None else agents, trials)
         self.app = App(self.service, Keys(keys))
         self.runner.run(self.service.start())
 

@@ -115,6 +115,12 @@ def mutated(rng):
         ("POST", "/v1/actions", {"add": ["z"], "remove": ["q"]}),
         ("GET", "/v1/decisions/i", {}),
         ("POST", "/v1/snapshot", {}),
+        ("POST", "/v1/decisions", {"context": {"x": 1}, "chosen": "b", "probability": 0.5}),
+        ("POST", "/v1/decisions", {"context": {"x": 1}, "unit": "me"}),
+        ("PUT", "/v1/trials/t", {"explorer": "uniform", "share": 0.25}),
+        ("POST", "/v1/rollback", {"to": 1, "again": 2}),
+        ("GET", "/v1/trials", {}),
+        ("DELETE", "/v1/trials/t", {}),
     ]
     method, path, body = rng.choice(sound)
     raw = bytearray(json.dumps(body).encode())

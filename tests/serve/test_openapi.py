@@ -52,11 +52,14 @@ BODIES: dict[str, list[dict[str, Any]]] = {
     "Decide": [
         {"context": {"x": 1, "tags": ["a"]}, "id": "made", "explain": True},
         {"contexts": [{"x": 1}, {"x": 2}], "actions": ["a", "b"]},
+        {"context": {"x": 1}, "chosen": "a", "probability": 0.5, "unit": "me"},
         {"context": {"x": 1}, "top": 2, "actions": ["a", "b"]},
     ],
     "Reward": [{"reward": 1}, {"reward": 0}],
     "Rewards": [{"rewards": []}, {"rewards": [{"id": "nobody", "reward": 1}]}],
     "Changes": [{"add": ["z"], "remove": ["c"]}],
+    "Rollback": [{"to": 1}, {"to": "2", "again": 2}, {"to": 10**9}],
+    "Try": [{"explorer": "uniform", "share": 0.5}, {"share": 2}],
     "Parameters": [{"actions": ["a"], "explorer": "uniform"}, {"actions": []}, {}],
 }
 
@@ -67,7 +70,9 @@ def test_every_answer_is_as_the_document_says(local, route):
     operation = document["paths"][route.path][route.method.lower()]
     local.ask("POST", "/v1/decisions", {"context": {"x": 1}, "id": "there"})
     local.ask("POST", "/v1/decisions/there/reward", {"reward": 1})
-    path = route.path.replace("{agent}", "new" if route.method == "PUT" else "agent")
+    local.ask("PUT", "/v1/trials/there", {"explorer": "uniform", "share": 0})
+    is_new = route.method == "PUT" and route.path.endswith("{agent}")
+    path = route.path.replace("{agent}", "new" if is_new else "agent").replace("{trial}", "there")
     seen = set()
     for id in ("there", "nobody"):
         for body in BODIES[route.body] if route.body else [None]:

@@ -24,7 +24,8 @@ def window():
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     place = tmp_path_factory.mktemp("watched") / "data"
-    options = ("--actions", f"news,sports,{HOSTILE}", "--explorer", "epsilon-greedy")
+    about = ("--actions", f"news,sports,{HOSTILE}", "--explorer", "epsilon-greedy")
+    options = (*about, "--try", "uniform=0")
     with running(place, *options, env={"MELEE_KEY": KEY}) as server:
         rng = random.Random(0)
         with Client(str(server.url), key=KEY) as client:
@@ -60,6 +61,11 @@ def test_the_page_asks_for_a_key_and_shows_what_goes_on(window, server, width):
     (said,) = window.texts("#said li")
     assert said.startswith("Action 'sports' was decided")
     assert window.run("return document.querySelectorAll('#course svg circle').length") >= 1
+    wait_for(window, "return !document.getElementById('trying').hidden")
+    assert window.texts("#trials td:first-child") == ["uniform (uniform)"]
+    (verdict,) = window.texts("#verdicts li")
+    assert verdict.startswith("uniform: ")
+    assert "age of the model" in window.texts("#agentfacts dt")
     assert window.run("return document.querySelectorAll('img').length") == 0
     width = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert window.run(width) == 0

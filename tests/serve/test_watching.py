@@ -89,3 +89,35 @@ def test_latencies_are_counted_in_buckets():
     lines = list(requests.lines())
     assert 'melee_http_request_duration_seconds_bucket{route="/x",le="0.0025"} 985' in lines
     assert 'melee_http_request_duration_seconds_bucket{route="/x",le="+Inf"} 1000' in lines
+
+
+def test_what_exploring_costs_is_its_share_times_what_it_earns_less():
+    rng, watch = random.Random(3), Watch()
+    kept: dict[bool, list[float]] = {False: [], True: []}
+    for i in range(4000):
+        explored = rng.random() < 0.2
+        reward = float(rng.random() < (0.3 if explored else 0.5))
+        watch.decided("a", explored=explored, now=NOW, id=str(i))
+        watch.rewarded("a", reward, now=NOW, id=str(i))
+        kept[explored].append(reward)
+    found = watch.to_json(["a"], NOW)["windows"][0]["exploring"]
+    share = len(kept[True]) / 4000
+    less = statistics.fmean(kept[False]) - statistics.fmean(kept[True])
+    assert found["cost"] == pytest.approx(share * less)
+    assert found["low"] < 0.2 * 0.2 < found["high"]
+    few = Watch().to_json(["a"], NOW)["windows"][0]["exploring"]
+    assert few == {"cost": None, "low": None, "high": None}
+
+
+def test_an_average_that_changes_raises_an_alarm():
+    rng = random.Random(4)
+    before = [(300 + i % 60, float(rng.random() < 0.5)) for i in range(600)]
+    (said,) = watched([*before, *((i % 50, float(rng.random() < 0.2)) for i in range(600))])
+    assert said.startswith("The average reward of the last hour is 0.")
+    assert "half_life" in said
+    assert watched([*before, *((i % 50, float(rng.random() < 0.5)) for i in range(600))]) == []
+
+
+def test_rewards_that_stop_raise_an_alarm():
+    (said,) = watched([(300, float(i % 2)) for i in range(200)], n_decided=400)
+    assert said.startswith("400 decisions in the last hour and no reward, while there were some")

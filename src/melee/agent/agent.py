@@ -9,6 +9,7 @@ from typing import Any, Self, overload
 from melee.agent import (
     deciding,
     explaining,
+    following,
     learning,
     offering,
     overdue,
@@ -21,12 +22,13 @@ from melee.agent.catalogue import Catalogue
 from melee.agent.decision import Decision, Ranking
 from melee.agent.explanation import Explanation
 from melee.agent.ids import Ids
-from melee.agent.keeping import Keeper, keep
+from melee.agent.keeping import Keeper, begin, keep
 from melee.agent.knowledge import Knowledge, Labels
 from melee.agent.locks import guard_against_forks, new_lock
 from melee.agent.parameters import DEFAULT_FLOOR, PARAMETERS, check_written, read_actions
 from melee.agent.pending import Pending
 from melee.agent.show import as_html, as_text
+from melee.agent.trials import Trial
 from melee.checks import RewardRange
 from melee.compiled import Program
 from melee.errors import InputError
@@ -146,6 +148,7 @@ class Agent:
             self._knowledge = Knowledge(self._first_labels, *own)
         self._pending = Pending(self.max_pending)
         self._ids = Ids(self.seed)
+        self._trials: dict[str, Trial] = {}
 
     def _read_parameters(self) -> None:
         """Check what does not change, and derive from it."""
@@ -160,13 +163,13 @@ class Agent:
         self._hold(None)
         guard_against_forks(self)
 
-    def _keep(self, given: Any) -> None:
-        """Go on as the agent of a journal does, or begin a new one."""
+    def _keep(self, given: Any, *, as_it_is: bool = False) -> None:
+        """Go on as the agent of a journal does, or begin a new one, from nothing or as it is."""
         if self._first_labels is not None:
             check_written(self._first_labels)
         journal = given if isinstance(given, Journal) else Journal(given)
         try:
-            self._hold(keep(self, journal))
+            self._hold(begin(self, journal) if as_it_is else keep(self, journal))
         except BaseException:
             if journal is not given:
                 journal.close()
@@ -242,6 +245,42 @@ class Agent:
         if isinstance(self._knowledge, Catalogue):
             return offering.choose_many(self, contexts, actions, ids)
         return deciding.decide_many(self, contexts, actions, ids)
+
+    def follow(
+        self,
+        context: Any,
+        action: Hashable,
+        *,
+        probability: float | None = None,
+        actions: Any = None,
+        id: str | None = None,
+    ) -> Decision:
+        """Repeat what somebody else chose, and learn from it when its reward comes.
+
+        For an apprentice: the system that there is decides, and the agent says, with a journal,
+        what it would have earned instead (`melee.trials`).
+
+        Parameters
+        ----------
+        context
+            A dict, a row of a table, or numbers.
+        action
+            What was chosen.
+        probability
+            The probability that it had, if known; by default it is taken to be certain, and tells
+            nothing about what another choice would have earned.
+        actions
+            The actions that were open; by default all were.
+        id
+            A name for the decision that is not taken yet; by default one is made.
+
+        Returns
+        -------
+        Decision
+            With the action that was chosen. What the other actions' probabilities were is not
+            known: they have even shares of the rest.
+        """
+        return following.follow(self, context, action, probability, actions, id)
 
     def pmf(self, context: Any, *, actions: Any = None) -> dict[Label, float]:
         """The probability of every open action in a context; decides and changes nothing."""
@@ -397,6 +436,27 @@ class Agent:
             if self._keeper is not None:
                 self._keeper.changed("removed", labels)
 
+    def roll_back(self, to: int, *, again: int | None = None) -> None:
+        """Go back to what was known after an event of the journal; itself an event of it.
+
+        Models, features and actions are as they were then. Decisions go on to wait, whenever they
+        were made, and ids stay taken.
+
+        Parameters
+        ----------
+        to
+            The number of the event (see `melee journal show` and `melee journal snapshots`).
+        again
+            Rewards that came after this event are learned again; `to` itself for all of them. By
+            default what came since is forgotten.
+        """
+        if self._keeper is None:
+            raise InputError(
+                "the agent keeps no journal, so it has no past to go back to; load an older file, "
+                "or make it with a journal: Agent(..., journal=...)"
+            )
+        self._keeper.roll_back(to, again)
+
     def close(self) -> None:
         """Let go of the journal, if there is one, with a snapshot of the agent as it is.
 
@@ -416,7 +476,11 @@ class Agent:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, log: str | os.PathLike[str] | None = None
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        log: str | os.PathLike[str] | None = None,
+        journal: str | os.PathLike[str] | Journal | None = None,
     ) -> Self:
         """The agent that was saved; it goes on as if it had never stopped.
 
@@ -426,8 +490,14 @@ class Agent:
             The file.
         log
             Where to go on logging. A file does not say it: anyone might have written that file.
+        journal
+            A new journal that begins with this agent, and that it goes on with.
         """
-        return cls._restored(storing.read(path), str(path), log)
+        agent = cls._restored(storing.read(path), str(path), log)
+        if journal is not None:
+            agent.journal = journal
+            agent._keep(journal, as_it_is=True)
+        return agent
 
     def to_bytes(self) -> bytes:
         """What `save` writes."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from melee.agent.keeping import decision_of, newest, offered_in
+from melee.agent.keeping import decision_of, earliest, offered_in
 from melee.history import Round
 from melee.journal import Journal, events
 from melee.labels import label_from_json
@@ -16,7 +16,7 @@ def rounds(journal: Journal) -> Iterator[Round]:
     A decision that was given up has the default reward, where there was one. Of decisions from
     before what retention has left, only what a snapshot has is known.
     """
-    agent, _ = newest(journal, until=journal.start.seq)
+    agent, place = earliest(journal)
     default: Any = agent.default_reward
     waiting = {
         id: Round(
@@ -25,7 +25,7 @@ def rounds(journal: Journal) -> Iterator[Round]:
         )
         for id, one in agent._pending.waiting.items()
     }
-    for event in journal.events():
+    for event in journal.events(after=place):
         if event.kind == events.DECISION:
             waiting[str(event.id)] = _waiting(event, journal)
         elif event.kind == events.REWARD:
@@ -53,7 +53,7 @@ def _waiting(event: events.Event, journal: Journal) -> Round:
         decision.probability,
         event.id,
         event.time,
-        decision.pmf,
+        None if "given" in decided.about else decision.pmf,
         decided.policy,
         str(decided.version),
         features=None if features is None else dict(zip(offer.labels, features, strict=True)),

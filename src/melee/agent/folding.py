@@ -5,11 +5,12 @@ What an agent does to itself goes through the functions here, whether it happens
 decides anything: all of that is in the event.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from melee.agent import trials
 from melee.agent.catalogue import Catalogue, Offered
 from melee.agent.catalogue import offer as offer_read
 from melee.agent.knowledge import Labels, Lesson
@@ -17,7 +18,7 @@ from melee.agent.pending import Waiting
 from melee.arrays import Floats
 from melee.checks import check_probability, check_reward
 from melee.errors import DataError, shown
-from melee.journal import Event, events
+from melee.journal import Event, Journal, events
 from melee.labels import Label, check_label, label_from_json
 
 if TYPE_CHECKING:
@@ -66,9 +67,7 @@ def learn(
             agent._pending.finish(id, one.reward)
 
 
-def fold(
-    agent: "Agent", found: Iterable[Event], offered: Callable[[str], events.Offer]
-) -> Event | None:
+def fold(agent: "Agent", found: Iterable[Event], journal: Journal) -> Event | None:
     """Have an agent go through events, in order; the last of them.
 
     Parameters
@@ -77,8 +76,8 @@ def fold(
         As it was after the event before the first of these.
     found
         Events of this agent.
-    offered
-        What a name in a decision stands for.
+    journal
+        Whose they are: it knows what decisions could choose from, and what was before a rollback.
     """
     rewards: dict[str, float] = {}
     records: list[tuple[str | None, Lesson, int]] = []
@@ -99,7 +98,7 @@ def fold(
         elif kind == events.RECORD:
             records.append(_record(event))
         else:
-            _fold_one(agent, event, offered)
+            _fold_one(agent, event, journal)
     if rewards:
         finish(agent, rewards)
     if records:
@@ -107,11 +106,19 @@ def fold(
     return event
 
 
-def _fold_one(agent: "Agent", event: Event, offered: Callable[[str], events.Offer]) -> None:
+def _fold_one(agent: "Agent", event: Event, journal: Journal) -> None:
     if event.kind == events.DECISION:
-        offer = events.chosen_from(event, offered(event.content["offer"]))
+        offer = events.chosen_from(event, journal.offer(event.content["offer"]))
         decided = events.read_decision(event, len(offer.labels))
         fold_decision(agent, event, decided, offer)
+        return
+    if event.kind == events.ROLLBACK:
+        from melee.agent.rolling_back import go_back
+
+        go_back(agent, event, journal)
+        return
+    if event.kind == events.TRIAL:
+        trials.note(agent, event)
         return
     body = event.content
     try:

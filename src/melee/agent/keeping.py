@@ -11,12 +11,14 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from melee.agent import storing
+from melee.agent import storing, trials
 from melee.agent.catalogue import Offered
 from melee.agent.decision import Decision
 from melee.agent.explanation import Explanation
@@ -24,6 +26,7 @@ from melee.agent.folding import CHANGEABLE, change_settings, fold, fold_decision
 from melee.agent.ids import Ids
 from melee.agent.knowledge import Labels, Lesson
 from melee.agent.pending import Waiting
+from melee.agent.rolling_back import Past, check_place, take_over
 from melee.contexts import Context
 from melee.errors import DataError, InputError, MeleeError, MeleeWarning, shown
 from melee.journal import Event, Head, Journal, events
@@ -34,6 +37,8 @@ from melee.version import __version__
 if TYPE_CHECKING:
     from melee.agent.agent import Agent
 
+GIVEN = "given"
+"""What stands for the policy where the caller chose."""
 FEW = 64
 """Events that are folded without waiting for machine code."""
 REST = 20.0
@@ -85,6 +90,7 @@ class Keeper:
         self._not_before = 0.0
         self._snapshotting: threading.Thread | None = None
         self._process: int | None = os.getpid()
+        self._local = threading.local()
 
     # -- a call -----------------------------------------------------------------------------------
 
@@ -149,7 +155,7 @@ class Keeper:
             self.journal.wait(self._last)  # what others have done before the interrupted call
         agent, position = recover(self.journal, log=self.agent.log)
         self.agent._knowledge, self.agent._pending = agent._knowledge, agent._pending
-        self.agent._ids = agent._ids
+        self.agent._ids, self.agent._trials = agent._ids, agent._trials
         self._last = Ticket(seq=position.seq)
         self._offer, self._base, self._once = None, None, None
         self._is_behind, self._n_failures = False, failures
@@ -174,10 +180,30 @@ class Keeper:
             some = labels is not knowledge.labels
             offer = self._offer_of(labels, some=some)
         left = tuple(float(array[0]) for array in knowledge.model.latest)
-        about = (pmf, action, one.version, self.agent._policy, some, left, change)
+        further = getattr(self._local, "about", {})
+        policy = GIVEN if "given" in further else self.agent._policy
+        about = (pmf, action, one.version, policy, some, left, change, further)
         decided = events.Decided(one.context, offer.name, *about)
         self._unit.append(events.decision(id, one.time, decided, offer))
         self.agent._ids.count += 1
+
+    @contextmanager
+    def noting(self, **about: Any) -> Iterator[None]:
+        """A block whose decisions, in this thread, have further fields."""
+        before = getattr(self._local, "about", {})
+        self._local.about = {**before, **about}
+        try:
+            yield
+        finally:
+            self._local.about = before
+
+    def tries(self, name: str, explorer: str | None, share: float | None) -> None:
+        """A trial begins, gets another share, or ends."""
+        body: dict[str, Any] = {"trial": name, "share": share}
+        if explorer is not None:
+            body |= {"explorer": explorer, "salt": os.urandom(8).hex()}
+        self._unit.append(events.change(events.TRIAL, time.time(), body))
+        trials.change(self.agent, name, explorer, share, body.get("salt"))
 
     def rewarded(self, rewards: dict[str, float]) -> None:
         """Decisions that wait get their rewards."""
@@ -201,6 +227,28 @@ class Keeper:
         if labels:
             body = {what: [label_to_json(label) for label in labels]}
             self._unit.append(events.change(events.ACTIONS, time.time(), body))
+
+    def roll_back(self, to: int, again: int | None = None) -> None:
+        """Go back to what was known after an event; see `melee.agent.rolling_back`.
+
+        What came since is read beside whatever goes on; only its end, and the change itself, is
+        waited for by others. A snapshot follows, so that the next start need not go back again.
+        """
+        with self:
+            last = self._last
+        self.journal.wait(last)
+        check_place(self.journal, to, again)
+        past = Past(self.journal, to, again)
+        past.go_on(_number(last))
+        with self:
+            self.journal.wait(self._last)
+            past.go_on(_number(self._last))
+            self._unit.append(events.rollback(time.time(), to, again))
+            take_over(self.agent, past.agent._knowledge)
+        try:
+            self.snapshot()
+        except MeleeError as error:
+            _log.warning("%s: no snapshot was written (%s)", self.journal.where, error)
 
     def _offer_of(self, labels: Labels, *, some: bool) -> events.Offer:
         if some:
@@ -267,10 +315,9 @@ class Keeper:
             content, last = self.agent._noted(), self._last
             self._since = 0
         self.journal.wait(last)
-        if last.seq is None:
-            raise DataError(f"{self.journal.where}: the journal failed meanwhile; try again")
-        self.journal.write_snapshot(last.seq, storing.to_bytes(content))
-        return last.seq
+        seq = _number(last)
+        self.journal.write_snapshot(seq, storing.to_bytes(content))
+        return seq
 
     def finish(self) -> None:
         """Write a snapshot, unless there is one of just now."""
@@ -295,6 +342,13 @@ class Keeper:
         """Let go of what a fork has copied."""
         if self._process is not None:
             self.journal.store.abandon()
+
+
+def _number(done: Ticket) -> int:
+    """The number of the last event of a ticket that was waited for."""
+    if done.seq is None:
+        raise DataError("the journal failed meanwhile; try again")
+    return done.seq
 
 
 def unique_prefix() -> str:
@@ -326,7 +380,7 @@ def recover(journal: Journal, *, until: int | None = None, log: Any = None) -> t
     if end.seq - place.seq > FEW:
         for one in agent._programs:
             one.wait()
-    last = fold(agent, found, journal.offer)
+    last = fold(agent, found, journal)
     return agent, place if last is None else last.head
 
 
@@ -342,16 +396,40 @@ def newest(journal: Journal, *, until: int, log: Any = None) -> tuple["Agent", H
                 return Agent.from_bytes(journal.read_snapshot(snapshot), log=log), snapshot.head
         except DataError as error:
             _log.warning("%s is left out: %s", where, error)
-    start = journal.start
-    if start.seq > 0:
-        raise DataError(
-            f"{journal.where}: events up to {start.seq} were dropped, and no good snapshot of "
-            f"{journal.name} is left; restore one from a copy"
-        )
-    return _created(journal, log), start
+    if journal.start.seq > 0:
+        raise _nothing_left(journal)
+    return created(journal, log), journal.start
 
 
-def _created(journal: Journal, log: Any) -> "Agent":
+def earliest(journal: Journal) -> tuple["Agent", Head]:
+    """The agent at the first place that can be derived: as it was made, or its oldest snapshot.
+
+    Where agents share a journal, what retention has dropped for one may be more than what it has
+    dropped for another.
+    """
+    from melee.agent.agent import Agent
+
+    if journal.start.seq == 0:
+        return created(journal), journal.start
+    for snapshot in reversed(journal.snapshots()):
+        if snapshot.head.seq >= journal.start.seq:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", MeleeWarning)
+                    return Agent.from_bytes(journal.read_snapshot(snapshot)), snapshot.head
+            except DataError as error:
+                _log.warning("%s is left out: %s", snapshot.name, error)
+    raise _nothing_left(journal)
+
+
+def _nothing_left(journal: Journal) -> DataError:
+    return DataError(
+        f"{journal.where}: events up to {journal.start.seq} were dropped, and no good snapshot of "
+        f"{journal.name} is left; restore one from a copy"
+    )
+
+
+def created(journal: Journal, log: Any = None) -> "Agent":
     """The new agent that the first event tells of."""
     from melee.agent.agent import Agent
 
@@ -362,13 +440,17 @@ def _created(journal: Journal, log: Any) -> "Agent":
             f"{', '.join(journal.store.agents()) or 'none'}"
         )
     try:
+        if "file" in first.content:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MeleeWarning)
+                return Agent.from_bytes(b64decode(first.content["file"]), log=log)
         given = dict(first.content["parameters"])
         if given["actions"] is not None:
             given["actions"] = [label_from_json(label) for label in given["actions"]]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MeleeWarning)
             return Agent(**given, log=log)
-    except (KeyError, TypeError, MeleeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise events.unreadable(first, error) from None
 
 
@@ -384,13 +466,27 @@ def keep(agent: "Agent", journal: Journal) -> Keeper:
     found, position = recover(journal, log=agent.log)
     settings = _changed(journal, mine, found)
     agent._knowledge, agent._pending, agent._ids = found._knowledge, found._pending, found._ids
-    agent._first_labels = found._first_labels
+    agent._first_labels, agent._trials = found._first_labels, found._trials
     for name in CHANGEABLE:
         setattr(agent, name, getattr(found, name))
     keeper = Keeper(agent, journal, position)
     keeper._since = position.seq - max((one.head.seq for one in journal.snapshots()), default=0)
     _note_changes(keeper, settings, known)
     return keeper
+
+
+def begin(agent: "Agent", journal: Journal) -> Keeper:
+    """Have a new journal begin with an agent as it is: what it knows is part of the first event."""
+    if journal.store.has(journal.name):
+        raise InputError(
+            f"{journal.where} has an agent {journal.name!r} already, which goes on by "
+            "Agent(..., journal=...); give another place, or another name: Journal(place, name)"
+        )
+    file = b64encode(agent.to_bytes()).decode()
+    body = {"parameters": agent._parameters(), **_about(agent), "file": file}
+    ticket = journal.append([events.change(events.CREATED, time.time(), body)])
+    journal.wait(ticket)
+    return Keeper(agent, journal, journal.head)
 
 
 def reopen(journal: Journal, *, note: bool = True) -> "Agent":

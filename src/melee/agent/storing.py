@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from melee.agent import parameters, pending
+from melee.agent import parameters, pending, trials
 from melee.agent.catalogue import Catalogue
 from melee.agent.file import Arrays, pack, under, unpack
 from melee.agent.ids import Ids
@@ -34,6 +34,7 @@ class NotedAgent(NamedTuple):
     ids: dict[str, Any]
     knowledge: tuple[dict[str, Any], Arrays]
     pending: pending.NotedPending
+    trials: list[list[Any]]
 
 
 def noted(agent: "Agent") -> NotedAgent:
@@ -46,6 +47,7 @@ def noted(agent: "Agent") -> NotedAgent:
             agent._ids.to_json(),
             agent._knowledge.to_parts(),
             agent._pending.noted(),
+            trials.to_json(agent._trials.values()),
         )
 
 
@@ -61,6 +63,8 @@ def to_bytes(noted: NotedAgent) -> bytes:
         "knowledge": knowledge,
         "pending": waits,
     }
+    if noted.trials:
+        about["trials"] = noted.trials
     arrays = arrays | {f"pending.{name}": array for name, array in more.items()}
     return pack(about, arrays, waiting=waiting, done=done)
 
@@ -114,6 +118,7 @@ def _restore(agent: "Agent", about: Any, arrays: Arrays, log: Any) -> None:
         agent.max_pending,
         agent._knowledge.features.width,
     )
+    agent._trials = trials.from_json(about.get("trials", []))
     read_text(about["identity"])
     if type(about["logged"]) is not bool:
         raise DataError("it does not say whether it was logged")

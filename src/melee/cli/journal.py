@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from melee.journal import Event, Journal
 
 commands = typer.Typer(
-    help="Journals of agents: verify, show, export, audit, explain and compact them.",
+    help="Journals of agents: verify, show, export, audit, explain, compact, roll back, compare.",
     no_args_is_help=True,
 )
 app.add_typer(commands, name="journal")
@@ -173,6 +173,93 @@ def compact(
         f"dropped; {journal.head.seq - journal.start.seq:,} events are left"
     )
     journal.close()
+
+
+@commands.command()
+def snapshots(place: Place, agent: AgentName = "agent", format: Format = "text") -> None:  # noqa: A002
+    """List the snapshots, newest first: an agent goes back to them quickest."""
+    check_format(format, "text", "json")
+    journal = _open(place, agent)
+    times = {one.head.seq: journal.store.time_at(one.head.seq) for one in journal.snapshots()}
+    for one in journal.snapshots():
+        moment = times[one.head.seq]
+        if format == "json":
+            print(json.dumps({"event": one.head.seq, "time": moment, "name": one.name}))
+        else:
+            when = "of an event that was dropped" if moment is None else _moment(moment)
+            print(f"event {one.head.seq}  {when}  {one.name}")
+
+
+@commands.command()
+def rollback(
+    place: Place,
+    to: Annotated[
+        str, typer.Option(help="The number of an event, or the name of a snapshot, to go back to.")
+    ],
+    relearn: Annotated[
+        bool,
+        typer.Option("--relearn/--forget", help="Whether to learn again what came after it."),
+    ] = False,
+    relearn_after: Annotated[
+        int | None,
+        typer.Option(min=1, help="Learn again only what came after this event."),
+    ] = None,
+    agent: AgentName = "agent",
+) -> None:
+    """Have an agent know what it knew after an event; itself an event of the journal.
+
+    Models, features and actions are as they were then; decisions go on to wait, and ids stay
+    taken. Not while another process writes: ask that one, POST /v1/rollback.
+    """
+    from melee.agent.keeping import reopen
+    from melee.journal import Journal
+    from melee.journal.snapshots import seq_of
+
+    _open(place, agent).close()
+    journal = Journal(place, agent)
+    try:
+        number = seq_of(to)
+        again = number if relearn and relearn_after is None else relearn_after
+        one = reopen(journal)
+        before = one.n_learned_
+        one.roll_back(number, again=again)
+        one.close()
+    except BaseException:
+        journal.close()
+        raise
+    done = "forgotten" if again is None else "learned again"
+    since = "it" if again in (None, number) else f"event {again}"
+    print(
+        f"{journal.where}: back at event {number}, and what came after {since} is {done}; "
+        f"{one.n_learned_:,} rounds learned, {before:,} before"
+    )
+
+
+@commands.command()
+def trials(
+    place: Place,
+    agent: AgentName = "agent",
+    explorer: Annotated[
+        list[str] | None,
+        typer.Option(help="A SPEC to judge as a shadow of all that the journal has. Repeatable."),
+    ] = None,
+    format: Format = "text",  # noqa: A002
+) -> None:
+    """Say how an agent's trials do, what an apprentice would have earned, and others as shadows.
+
+    All of it may be looked at any time: intervals and p-values hold however often one looks.
+    """
+    check_format(format, "text", "json")
+    from melee.trials import compare
+
+    found = compare(_open(place, agent), explorer or [])
+    if format == "json":
+        print(json.dumps([one.to_json() for one in found], indent=2))
+        return
+    for one in found:
+        print(one)
+    if not found:
+        print("no trial runs, and no choice of a caller was followed; see --explorer")
 
 
 def _open(place: str, agent: str = "agent") -> "Journal":

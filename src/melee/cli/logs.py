@@ -284,8 +284,10 @@ def _show(rows: list[dict[str, Any]], names: list[str], confidence: float) -> No
         title_justify="left",
         caption="Each explorer learns from what the log tried, not from its own choices. Mean "
         f"rewards with {confidence:.4g} confidence intervals; logged is what the log "
-        "earned. Look at dr first; dm is only as good as its model. ESS, the effective "
-        "sample size: how many rounds of the policy itself would tell as much.",
+        "earned. Look at dr first; dm is only as good as its model. "
+        + ("mips assumes that candidates alike in features earn alike. " if "mips" in names else "")
+        + "ESS, the effective sample size: how many rounds of the policy itself would tell as "
+        "much.",
         caption_justify="left",
     )
     table.add_column("policy", overflow="fold")

@@ -57,6 +57,14 @@ def serve(
     keep_days: Annotated[
         float | None, typer.Option(help="How long events are kept; by default for ever.")
     ] = None,
+    tries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--try",
+            metavar="SPEC=SHARE",
+            help="Another explorer on a share of the decisions; 0 for a shadow. Repeatable.",
+        ),
+    ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     log_format: Annotated[str, typer.Option(help="text or json.")] = "text",
 ) -> None:
@@ -94,6 +102,7 @@ def serve(
             "default_reward": default_reward,
             "half_life": half_life,
         }
+    trials = read_trials(tries or [])
     where = f"[{host}]" if ":" in host else host
 
     def ready(names: Sequence[str], port: int) -> None:
@@ -107,16 +116,22 @@ def serve(
         say(f"melee serves {listed} at http://{where}:{port}, data in {place}")
 
     if workers == 1:
-        _serve_alone(data, keep_days, parameters, known, (host, port), log_level, ready)
+        about = (parameters, trials)
+        _serve_alone(data, keep_days, about, known, (host, port), log_level, ready)
     else:
         import asyncio
 
         from melee.serve.starting import agents_to_json
         from melee.serve.supervisor import Supervisor
 
-        about = {"agents": agents_to_json(parameters), "data": data, "keep_days": keep_days}
+        told: dict[str, Any] = {
+            "agents": agents_to_json(parameters),
+            "data": data,
+            "keep_days": keep_days,
+        }
+        told["trials"] = trials
         supervisor = Supervisor(
-            workers, host, port, about, keys=levels, log_level=log_level, log_format=log_format
+            workers, host, port, told, keys=levels, log_level=log_level, log_format=log_format
         )
         asyncio.run(supervisor.run(lambda names: ready(names, supervisor.port)))
     say("melee: stopped; everything is on disk")
@@ -125,7 +140,7 @@ def serve(
 def _serve_alone(
     data: str,
     keep_days: float | None,
-    parameters: dict[str, dict[str, Any]],
+    about: tuple[dict[str, dict[str, Any]], dict[str, tuple[str, float]]],
     known: Any,
     address: tuple[str, int],
     log_level: str,
@@ -139,12 +154,39 @@ def _serve_alone(
     listening = listen(*address)
     service = Service(open_journal(data, keep_days))
     try:
-        service.open(parameters)
+        service.open(*about)
     except BaseException:
         service.journal.close()
         raise
     ready(list(service.agents), listening.getsockname()[1])
     serve(App(service, known), listening, debug=log_level == "debug")
+
+
+def read_trials(given: list[str]) -> dict[str, tuple[str, float]]:
+    """Explorers and shares, by the names of explorers.
+
+    >>> read_trials(["linucb:alpha=0.5=0.1", "uniform=0"])
+    {'linucb': ('linucb:alpha=0.5', 0.1), 'uniform': ('uniform', 0.0)}
+    """
+    from melee.errors import InputError
+
+    found = {}
+    for text in given:
+        spec, _, share = text.rpartition("=")
+        name = spec.partition(":")[0]
+        try:
+            part = float(share)
+        except ValueError:
+            part = -1.0
+        if not name or not 0.0 <= part < 1.0:
+            raise InputError(
+                f"--try is {text}; expected an explorer and its share, such as linucb=0.1, or "
+                "linucb=0 for a shadow"
+            )
+        if name in found:
+            raise InputError(f"--try names {name} twice; begin one of them by PUT /v1/trials/NAME")
+        found[name] = spec, part
+    return found
 
 
 def _read_agents(path: Path) -> dict[str, dict[str, Any]]:

@@ -69,7 +69,12 @@ class AsyncClient:
         self._room = asyncio.Semaphore(connections)
 
     async def decide(
-        self, context: Any, *, actions: Offer = None, id: str | None = None
+        self,
+        context: Any,
+        *,
+        actions: Offer = None,
+        id: str | None = None,
+        unit: str | None = None,
     ) -> Decision:
         """Choose an action for a context: numbers, or names and values.
 
@@ -83,8 +88,30 @@ class AsyncClient:
         id
             A name for the decision; by default one is made. The same request under the same id
             gets the same decision.
+        unit
+            Who it is about, such as a visitor, who stays in the same trial.
         """
-        return await self._do(self._calls.decide(context, actions, id))
+        return await self._do(self._calls.decide(context, actions, id, unit))
+
+    async def follow(
+        self,
+        context: Any,
+        action: Label,
+        *,
+        probability: float | None = None,
+        actions: Iterable[Label] | None = None,
+        id: str | None = None,
+    ) -> Decision:
+        """Have the agent repeat, and learn from, what another system chose: an apprentice.
+
+        Parameters
+        ----------
+        context, actions, id
+            As of `decide`.
+        action, probability
+            What was chosen, and with which probability, if that is known.
+        """
+        return await self._do(self._calls.follow(context, action, probability, actions, id))
 
     async def rank(
         self, context: Any, top: int, *, actions: Offer = None, id: str | None = None
@@ -131,6 +158,27 @@ class AsyncClient:
     ) -> list[Label]:
         """Have actions come and go; the actions there are then."""
         return await self._do(self._calls.change_actions(add, remove))
+
+    async def trials(self) -> list[dict[str, Any]]:
+        """What is known of trials, and of the apprentice; it may be looked at any time."""
+        return await self._do(self._calls.trials())
+
+    async def begin_trial(
+        self, name: str, explorer: str | None = None, *, share: float
+    ) -> dict[str, Any]:
+        """Try another explorer on a share of the decisions, or change its share; 0 for a shadow."""
+        return await self._do(self._calls.begin_trial(name, explorer, share))
+
+    async def end_trial(self, name: str) -> dict[str, Any]:
+        """End a trial."""
+        return await self._do(self._calls.end_trial(name))
+
+    async def roll_back(self, to: int | str, *, again: int | None = None) -> dict[str, Any]:
+        """Have the agent know what it knew after an event, or a snapshot.
+
+        What came after the event `again` is learned again; by default nothing is.
+        """
+        return await self._do(self._calls.roll_back(to, again))
 
     async def status(self) -> dict[str, Any]:
         """All that one may want to watch: windows, actions, alarms."""

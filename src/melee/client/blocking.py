@@ -62,7 +62,14 @@ class Client:
         self._calls = Calls(self._address.prefix, agent)
         self._local = threading.local()
 
-    def decide(self, context: Any, *, actions: Offer = None, id: str | None = None) -> Decision:
+    def decide(
+        self,
+        context: Any,
+        *,
+        actions: Offer = None,
+        id: str | None = None,
+        unit: str | None = None,
+    ) -> Decision:
         """Choose an action for a context: numbers, or names and values.
 
         Parameters
@@ -75,8 +82,30 @@ class Client:
         id
             A name for the decision; by default one is made. The same request under the same id
             gets the same decision.
+        unit
+            Who it is about, such as a visitor, who stays in the same trial.
         """
-        return self._do(self._calls.decide(context, actions, id))
+        return self._do(self._calls.decide(context, actions, id, unit))
+
+    def follow(
+        self,
+        context: Any,
+        action: Label,
+        *,
+        probability: float | None = None,
+        actions: Iterable[Label] | None = None,
+        id: str | None = None,
+    ) -> Decision:
+        """Have the agent repeat, and learn from, what another system chose: an apprentice.
+
+        Parameters
+        ----------
+        context, actions, id
+            As of `decide`.
+        action, probability
+            What was chosen, and with which probability, if that is known.
+        """
+        return self._do(self._calls.follow(context, action, probability, actions, id))
 
     def rank(
         self, context: Any, top: int, *, actions: Offer = None, id: str | None = None
@@ -121,6 +150,27 @@ class Client:
     ) -> list[Label]:
         """Have actions come and go; the actions there are then."""
         return self._do(self._calls.change_actions(add, remove))
+
+    def trials(self) -> list[dict[str, Any]]:
+        """What is known of trials, and of the apprentice; it may be looked at any time."""
+        return self._do(self._calls.trials())
+
+    def begin_trial(
+        self, name: str, explorer: str | None = None, *, share: float
+    ) -> dict[str, Any]:
+        """Try another explorer on a share of the decisions, or change its share; 0 for a shadow."""
+        return self._do(self._calls.begin_trial(name, explorer, share))
+
+    def end_trial(self, name: str) -> dict[str, Any]:
+        """End a trial."""
+        return self._do(self._calls.end_trial(name))
+
+    def roll_back(self, to: int | str, *, again: int | None = None) -> dict[str, Any]:
+        """Have the agent know what it knew after an event, or a snapshot.
+
+        What came after the event `again` is learned again; by default nothing is.
+        """
+        return self._do(self._calls.roll_back(to, again))
 
     def status(self) -> dict[str, Any]:
         """All that one may want to watch: windows, actions, alarms."""

@@ -159,11 +159,53 @@ class Calls:
         self._base = f"{prefix}/v1{own}"
         self._agent = agent or "agent"
 
-    def decide(self, context: Any, actions: Offer, id: str | None) -> Call[Decision]:
+    def decide(
+        self, context: Any, actions: Offer, id: str | None, unit: str | None = None
+    ) -> Call[Decision]:
         """One decision."""
         body = {"context": _context(context), "id": new_id() if id is None else id}
         _add_actions(body, actions)
+        if unit is not None:
+            body["unit"] = unit
         return self._call("POST", "/decisions", body, _decision)
+
+    def follow(
+        self,
+        context: Any,
+        action: Label,
+        probability: float | None,
+        actions: Iterable[Label] | None,
+        id: str | None,
+    ) -> Call[Decision]:
+        """Somebody else's choice, repeated."""
+        body = {"context": _context(context), "id": new_id() if id is None else id}
+        body["chosen"] = label_to_json(action)
+        if probability is not None:
+            body["probability"] = probability
+        _add_actions(body, actions)
+        return self._call("POST", "/decisions", body, _decision)
+
+    def trials(self) -> Call[list[dict[str, Any]]]:
+        """What is known of trials."""
+        return self._call("GET", "/trials", None, lambda found: list(found["trials"]))
+
+    def begin_trial(self, name: str, explorer: str | None, share: float) -> Call[dict[str, Any]]:
+        """A trial begins, or gets another share."""
+        body: dict[str, Any] = {"share": share}
+        if explorer is not None:
+            body["explorer"] = explorer
+        return self._call("PUT", f"/trials/{quote(name, safe='')}", body, dict)
+
+    def end_trial(self, name: str) -> Call[dict[str, Any]]:
+        """A trial ends."""
+        return self._call("DELETE", f"/trials/{quote(name, safe='')}", None, dict)
+
+    def roll_back(self, to: int | str, again: int | None) -> Call[dict[str, Any]]:
+        """Back to what was known after an event."""
+        body: dict[str, Any] = {"to": to}
+        if again is not None:
+            body["again"] = again
+        return self._call("POST", "/rollback", body, dict)
 
     def rank(self, context: Any, top: int, actions: Offer, id: str | None) -> Call[Ranking]:
         """Several actions, best first."""

@@ -61,7 +61,10 @@ class Shelf:
             labels = list(given if round_.pmf is None else round_.pmf)
             if round_.action not in labels:
                 labels.append(round_.action)
-            self.places.append({label: place for place, label in enumerate(labels)})
+            places = self.places[-1] if self.places else {}
+            if labels != list(places):  # rounds that offer the same share it
+                places = {label: place for place, label in enumerate(labels)}
+            self.places.append(places)
             row = []
             for label in labels:
                 index.setdefault(label, len(index))

@@ -16,6 +16,13 @@ by the chance that it had. Six estimates of the policy's mean reward:
 - `shrunk` (Su, Dimakopoulou, Krishnamurthy and Dudík, 2020: DRos), `doubly_robust` with the weight
   w replaced by λw / (w² + λ), which is at most √λ / 2.
 
+And where actions have features a seventh, `mips` (Saito and Joachims, 2022): `ips` with weights of
+what an action looks like, its chance by the policy over that in the log, each the sum over all
+actions that look alike. Unbiased if actions that look alike earn alike in a context, and then no
+noisier than `ips`; otherwise wrong by as much as they differ. In eight worlds of 40 actions that
+look like 4, with 400 logs of 200 and of 1000 rounds each, its 95 % intervals held the truth in 94.2
+to 96.5 %, and with 1000 rounds they were 0.21 to 0.42 times as wide as those of `ips`.
+
 Tau and λ are chosen from the data: the one of `CANDIDATES` values whose estimated square error,
 variance of the mean + bias², is least. The bias is the mean of what the weights lose, (w - w') ·
 (reward - prediction), itself noisy, so that doubt speaks for `doubly_robust`, which has none. In

@@ -4,7 +4,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from melee.errors import DataError
-from melee.journal.events import CREATED, DECISION, KINDS, Head, chosen_from, is_next, read_decision
+from melee.journal.events import (
+    CREATED,
+    DECISION,
+    KINDS,
+    ROLLBACK,
+    Head,
+    chosen_from,
+    is_next,
+    read_decision,
+    read_rollback,
+)
 from melee.journal.journal import Journal, broken
 
 
@@ -37,6 +47,11 @@ def verify(journal: Journal) -> Iterator[Fault]:
                 offer = chosen_from(event, store.offer(decided.offer))
                 read_decision(event, len(offer.labels))
             except (DataError, TypeError, ValueError, KeyError) as error:
+                yield Fault(event.seq, str(error))
+        elif event.kind == ROLLBACK:
+            try:
+                read_rollback(event)
+            except DataError as error:
                 yield Fault(event.seq, str(error))
         if event.agent not in agents:
             agents.add(event.agent)

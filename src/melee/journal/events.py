@@ -6,10 +6,15 @@ A row has a kind, the id of the decision that it is about, a time and a body, a 
 - `settings`: those of them that changed;
 - `actions`: labels that were added, or removed;
 - `decision`: the context, what was offered, the probability of each, which one was chosen, the
-  version of the model, the policy, and what the explorer noted for the reward to come;
+  version of the model, the policy, and what the explorer noted for the reward to come; `unit`,
+  who it was about, where a trial was drawn (null: the decision's id), and `given`, the probability
+  that it had, if known, where the caller had chosen;
 - `reward`: of a decision;
 - `record`: a whole round that was decided elsewhere;
-- `time-out`: the ids of decisions that were given up, late or for want of room.
+- `time-out`: the ids of decisions that were given up, late or for want of room;
+- `rollback`: what was learned since the event `to` is forgotten, but for what came after the event
+  `again`, if it names one;
+- `trial`: another explorer beside the agent's begins, has another share, or ends.
 
 What was offered is named by the hash of its content, and kept in a table of its own: it hardly
 changes from one decision to the next. `{"actions": [label, ...]}` is one; where actions are
@@ -35,7 +40,8 @@ from melee.labels import Label, check_label, label_from_json, label_to_json
 
 CREATED, SETTINGS, ACTIONS = "created", "settings", "actions"
 DECISION, REWARD, RECORD, TIME_OUT = "decision", "reward", "record", "time-out"
-KINDS = (CREATED, SETTINGS, ACTIONS, DECISION, REWARD, RECORD, TIME_OUT)
+ROLLBACK, TRIAL = "rollback", "trial"
+KINDS = (CREATED, SETTINGS, ACTIONS, DECISION, REWARD, RECORD, TIME_OUT, ROLLBACK, TRIAL)
 
 _SIZE = 16
 _JSON = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
@@ -246,7 +252,8 @@ class Decided(NamedTuple):
     """A decision as its event has it; `action` is its number in what was offered.
 
     `some` says that the caller had named the actions, `noted` is what the explorer noted for the
-    reward, `change` is what candidates differ by from the offer.
+    reward, `change` is what candidates differ by from the offer, `about` has the fields `unit` and
+    `given`, if they are there.
     """
 
     context: Context
@@ -258,6 +265,7 @@ class Decided(NamedTuple):
     some: bool = False
     noted: tuple[float, ...] = ()
     change: Change | None = None
+    about: dict[str, Any] = {}  # noqa: RUF012
 
 
 def decision(id: str, time: float, decided: Decided, offer: Offer) -> Draft:
@@ -281,6 +289,7 @@ def decision(id: str, time: float, decided: Decided, offer: Offer) -> Draft:
         body["with"] = [
             [place, label_to_json(label), _plain(one)] for place, label, one in decided.change.added
         ]
+    body |= decided.about
     return Draft(DECISION, id, time, _JSON.encode(body), offer)
 
 
@@ -298,6 +307,7 @@ def read_decision(event: Event, n_offered: int | None = None) -> Decided:
             body["policy"],
             body.get("some", False),
             tuple(body.get("noted", ())),
+            about={name: body[name] for name in ("unit", "given") if name in body},
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise unreadable(event, error) from None
@@ -338,6 +348,25 @@ def time_out(time: float, ids: Sequence[str], *, full: bool) -> Draft:
     if full:
         body["full"] = True
     return Draft(TIME_OUT, None, time, _JSON.encode(body))
+
+
+def rollback(time: float, to: int, again: int | None) -> Draft:
+    """The event of a return to what was known after an event."""
+    return Draft(ROLLBACK, None, time, _JSON.encode({"to": to, "again": again}))
+
+
+def read_rollback(event: Event) -> tuple[int, int | None]:
+    """Where a rollback goes to, and after which event rewards are learned again."""
+    body = event.content
+    try:
+        to, again = body["to"], body["again"]
+        if type(to) is not int or not 0 < to < event.seq:
+            raise ValueError(f"to is {shown(to)}")
+        if again is not None and (type(again) is not int or not to <= again < event.seq):
+            raise ValueError(f"again is {shown(again)}")
+    except (KeyError, ValueError) as error:
+        raise unreadable(event, error) from None
+    return to, again
 
 
 def change(kind: str, time: float, body: dict[str, Any]) -> Draft:

@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 
 from melee.errors import DataError, InputError, shown, whole_number
 from melee.journal.commits import Commits, Ticket
-from melee.journal.events import Draft, Event, Head, Offer, is_next
+from melee.journal.events import (
+    ROLLBACK,
+    Draft,
+    Event,
+    Head,
+    Offer,
+    is_next,
+    read_rollback,
+)
 from melee.journal.postgres import PREFIXES, Postgres
 from melee.journal.snapshots import Snapshot, check_agent
 from melee.journal.sqlite import SQLite
@@ -263,7 +271,8 @@ class Journal:
         kept, surplus = None, []
         for name in self.store.agents():
             sound = self.another(name).snapshots()
-            usable = [one for one in sound if one.head.seq <= until]
+            past = self.another(name)._needed(until)
+            usable = [one for one in sound if one.head.seq <= past]
             needed = usable[0].head if usable else Head()
             kept = needed if kept is None or needed.seq < kept.seq else kept
             fresh = {one.name for one in sound[:KEPT]} | {one.name for one in usable[:1]}
@@ -274,6 +283,13 @@ class Journal:
         for one in gone:
             self.store.snapshots.drop(one)
         return Dropped(n_events, len(gone))
+
+    def _needed(self, until: int) -> int:
+        """The last event up to which others may go: a rollback that stays needs what it names."""
+        for event in reversed(self.store.turns(self.name, ROLLBACK)):
+            if event.seq > until:
+                until = min(until, read_rollback(event)[0])
+        return until
 
     def _drop(self, until: Head) -> int:
         """Drop events, some at a time: callers must not wait for all of it."""

@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from melee.atomic import make_directory, write_atomically
@@ -34,6 +34,22 @@ def check_agent(name: str) -> str:
             "and underscores"
         )
     return name
+
+
+def seq_of(place: str) -> int:
+    """The number of the event that a snapshot, by its name or path, or a number stands for.
+
+    >>> seq_of("41"), seq_of("data/agent@000000000000041-" + 32 * "0" + ".melee")
+    (41, 41)
+    """
+    found = _NAME.fullmatch(PurePath(place).name)
+    number = found["seq"] if found else place.strip()
+    if not (number.isascii() and number.isdigit()):
+        raise InputError(
+            f"{place!r:.80} is neither the number of an event nor the name of a snapshot; melee "
+            "journal snapshots lists both"
+        )
+    return int(number)
 
 
 class Snapshots(ABC):

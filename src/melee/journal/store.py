@@ -24,6 +24,7 @@ MOST_KNOWN, MOST_READ = 100_000, 1000
 """Offers that are known to be there, and such whose content is in memory."""
 
 _CHANGES = "kind IN ('created', 'settings')"
+_TURNS = "kind IN ('rollback', 'trial')"
 _COLUMNS = "seq, agent, kind, id, time, body, checksum"
 
 
@@ -219,6 +220,12 @@ class Store(ABC):
             row = self.query(f"SELECT checksum FROM events WHERE seq = {self.mark}", [seq])
         return bytes(row[0][0]) if row else None
 
+    def time_at(self, seq: int) -> float | None:
+        """When an event happened; None where it is not there any more."""
+        with self.guarded():
+            row = self.query(f"SELECT time FROM events WHERE seq = {self.mark}", [seq])
+        return float(row[0][0]) if row else None
+
     def seq_before(self, time: float) -> int:
         """The last event before the first that is younger."""
         with self.guarded():
@@ -236,6 +243,16 @@ class Store(ABC):
                 [agent],
             )
         return _event(found[0]) if found else None
+
+    def turns(self, agent: str, kind: str) -> list[Event]:
+        """Rollbacks, or changes of trials: events that are few, and matter for long."""
+        with self.guarded():
+            found = self.query(
+                f"SELECT {_COLUMNS} FROM events WHERE agent = {self.mark} AND {_TURNS} "
+                f"AND kind = {self.mark} ORDER BY seq",
+                [agent, kind],
+            )
+        return [_event(row) for row in found]
 
     def has(self, agent: str) -> bool:
         """Whether there are any events or snapshots of an agent."""
@@ -281,6 +298,7 @@ class Store(ABC):
             self.execute(
                 f"CREATE INDEX IF NOT EXISTS changes ON events (agent, seq) WHERE {_CHANGES}"
             )
+            self.execute(f"CREATE INDEX IF NOT EXISTS turns ON events (agent, seq) WHERE {_TURNS}")
             self.execute(
                 "CREATE TABLE IF NOT EXISTS offers (name TEXT PRIMARY KEY, body TEXT NOT NULL)"
             )

@@ -4,6 +4,7 @@
     bodies.py     what a request holds: JSON, checked
     keys.py       who may do what
     watching.py   what happened of late, and what is wrong with it
+    trying.py     trials of its agents: who is drawn, whose decision is whose
     metrics.py    the same for Prometheus
     syncing.py    one thread waits for the disk, for all callers
     service.py    Service: the agents of a journal, and what can be asked of them

@@ -74,10 +74,12 @@ def entries(body: Body, name: str, most: int) -> list[Any]:
     return value
 
 
-def number(value: Any) -> float:
+def number(
+    value: Any, what: str = "the reward", expected: str = "a finite number, in any unit"
+) -> float:
     """A JSON number, which `true` is not; whether it is too large is the library's to say."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"the reward is {shown(value)}; expected a finite number, in any unit")
+        raise InputError(f"{what} is {shown(value)}; expected {expected}")
     return value
 
 

@@ -92,7 +92,7 @@ def main(given: dict[str, Any]) -> None:
     parameters = read_agents(given["agents"])
     service = Service(open_journal(given["data"], given["keep_days"]))
     try:
-        service.open(parameters)
+        service.open(parameters, given.get("trials"))
     except BaseException:
         service.journal.close()
         raise

@@ -97,6 +97,9 @@ SCHEMAS: dict[str, Schema] = {
             "ids": _list(TEXT),
             "top": WHOLE,
             "explain": YES,
+            "unit": TEXT,
+            "chosen": LABEL,
+            "probability": NUMBER,
         },
         [],
     ),
@@ -146,6 +149,28 @@ SCHEMAS: dict[str, Schema] = {
     "Actions": _object({"actions": _list(LABEL)}),
     "Changes": _object({"add": _list(LABEL), "remove": _list(LABEL)}, []),
     "Snapshot": _object({"event": WHOLE}),
+    "Rollback": _object({"to": {"type": ["integer", "string"]}, "again": WHOLE}, ["to"]),
+    "RolledBack": _object({"event": WHOLE, "learned": WHOLE}),
+    "Try": _object({"explorer": TEXT, "share": NUMBER}, ["share"]),
+    "Trial": _object({"trial": TEXT, "explorer": _or_null("string"), "share": _or_null("number")}),
+    "Compared": _object(
+        {
+            "trial": TEXT,
+            "explorer": TEXT,
+            "share": NUMBER,
+            "kind": TEXT,
+            "rounds": WHOLE,
+            "own": WHOLE,
+            "average": _or_null("number"),
+            "baseline": _or_null("number"),
+            "low": _or_null("number"),
+            "high": _or_null("number"),
+            "p_value": _or_null("number"),
+            "agreement": _or_null("number"),
+            "sentence": TEXT,
+        }
+    ),
+    "Trials": _object({"trials": _list(_ref("Compared")), "behind": WHOLE}),
     "Parameters": _object(_PARAMETERS, []),
     "About": _object(_ABOUT),
     "Agents": _object({"agents": _list(_ref("About"))}),
@@ -160,12 +185,16 @@ SCHEMAS: dict[str, Schema] = {
             "model": _object({"behind": WHOLE, "seconds": NUMBER, "lease": YES}),
             "diagnostics": {"type": "object", "additionalProperties": NUMBER},
             "alarms": _list(TEXT),
+            "trials": _list(_ref("Compared")),
             "windows": _list(
                 _object(
                     {
                         "window": TEXT,
                         "decisions": WHOLE,
                         "explored": _or_null("number"),
+                        "exploring": _object(
+                            {name: _or_null("number") for name in ("cost", "low", "high")}
+                        ),
                         **_AVERAGE,
                     }
                 )

@@ -78,7 +78,10 @@ class Route:
 
 async def decide(call: Call) -> Answer:
     """One decision, or many."""
-    known = ("context", "contexts", "actions", "id", "ids", "top", "explain")
+    known = (
+        *("context", "contexts", "actions", "id", "ids", "top", "explain"),
+        *("unit", "chosen", "probability"),
+    )
     body = bodies.read(call.body, known)
     given = body.get("actions")
     each = None
@@ -87,6 +90,10 @@ async def decide(call: Call) -> Answer:
     actions = None if given is None or each is not None else bodies.offer(given, MANY)
     if ("context" in body) == ("contexts" in body):
         raise InputError("expected either a context, for one decision, or contexts, for many")
+    unit = bodies.text(body, "unit")
+    if "chosen" in body:
+        return await _follow(call, body, actions)
+    _check_absent(body, "probability", "one only with what was chosen")
     if "context" in body:
         _check_absent(body, "ids", "an id, for one context")
         if body.get("top") is not None:
@@ -99,6 +106,7 @@ async def decide(call: Call) -> Answer:
             actions,
             bodies.text(body, "id"),
             explain=bodies.flag(body, "explain"),
+            unit=unit,
         )
         return Answer(made)
     _check_absent(body, "id", "ids, one for each context")
@@ -108,8 +116,27 @@ async def decide(call: Call) -> Answer:
     ids = None if body.get("ids") is None else bodies.entries(body, "ids", MANY)
     if ids is not None and not all(isinstance(id, str) for id in ids):
         raise InputError("ids are expected to be texts")
-    many = await call.service.decide_many(call.served, contexts, each or actions, ids)
+    many = await call.service.decide_many(call.served, contexts, each or actions, ids, unit=unit)
     return Answer({"decisions": many})
+
+
+async def _follow(call: Call, body: bodies.Body, actions: Any) -> Answer:
+    """A choice of the caller's."""
+    for name in ("contexts", "ids", "explain"):
+        _check_absent(body, name, "one context, where the caller has chosen")
+    chosen = bodies.labels({"chosen": [body["chosen"]]}, "chosen", 1) or []
+    given = body.get("probability")
+    if given is not None:
+        given = bodies.number(given, "the probability", "a number in (0, 1]")
+    made = await call.service.follow(
+        call.served,
+        body["context"],
+        chosen[0],
+        given,
+        actions,
+        bodies.text(body, "id"),
+    )
+    return Answer(made)
 
 
 def _check_absent(body: bodies.Body, name: str, expected: str) -> None:
@@ -184,6 +211,31 @@ async def change_actions(call: Call) -> Answer:
 async def snapshot(call: Call) -> Answer:
     """A snapshot, now."""
     return Answer({"event": await call.service.snapshot(call.served)})
+
+
+async def roll_back(call: Call) -> Answer:
+    """What was known after an event, again."""
+    body = bodies.read(call.body, ("to", "again"), ("to",))
+    return Answer(await call.service.roll_back(call.served, body["to"], body.get("again")))
+
+
+async def list_trials(call: Call) -> Answer:
+    """What is known of trials."""
+    return Answer(await call.service.compare(call.served))
+
+
+async def change_trial(call: Call) -> Answer:
+    """A trial begins, or gets another share."""
+    body = bodies.read(call.body, ("explorer", "share"), ("share",))
+    name, explorer = call.path["trial"], body.get("explorer")
+    share = bodies.number(body["share"], "share", "a number from 0, for a shadow, to less than 1")
+    return Answer(await call.service.change_trial(call.served, name, explorer, share))
+
+
+async def end_trial(call: Call) -> Answer:
+    """A trial ends."""
+    await call.service.end_trial(call.served, call.path["trial"])
+    return Answer({"trial": call.path["trial"], "explorer": None, "share": None})
 
 
 async def health(call: Call) -> Answer:
@@ -287,6 +339,36 @@ ROUTES: tuple[Route, ...] = (
             "Changes",
         ),
         Route("POST", "/v1/snapshot", "admin", "Write a snapshot now.", snapshot, "Snapshot"),
+        Route(
+            "POST",
+            "/v1/rollback",
+            "admin",
+            "Know what was known after an event.",
+            roll_back,
+            "RolledBack",
+            "Rollback",
+        ),
+        Route("GET", "/v1/trials", "read", "How trials do.", list_trials, "Trials"),
+        Route(
+            "PUT",
+            "/v1/trials/{trial}",
+            "admin",
+            "Try another explorer, or change its share.",
+            change_trial,
+            "Trial",
+            "Try",
+            (409,),
+        ),
+        Route(
+            "DELETE",
+            "/v1/trials/{trial}",
+            "admin",
+            "End a trial.",
+            end_trial,
+            "Trial",
+            None,
+            (404,),
+        ),
     ),
     Route("GET", "/v1/agents", "read", "All agents.", list_agents, "Agents"),
     Route("GET", "/v1/agents/{agent}", "read", "What to watch.", status, "Status", None, (404,)),

@@ -15,20 +15,22 @@ import numpy as np
 from melee.agent import Agent, offering
 from melee.agent.decision import Decision
 from melee.agent.explanation import Explanation
-from melee.agent.keeping import Keeper, decision_of, explain_past, offered_in, reopen
+from melee.agent.keeping import GIVEN, Keeper, decision_of, explain_past, offered_in, reopen
 from melee.checks import check_reward, is_unicode
 from melee.contexts import Context, read_context
 from melee.errors import InputError, MeleeError, shown
 from melee.journal import Event, Journal, events
 from melee.journal.journal import is_shareable
 from melee.journal.postgres import Postgres
-from melee.journal.snapshots import check_agent
+from melee.journal.snapshots import check_agent, seq_of
 from melee.labels import Label, label_to_json
+from melee.serve import trying
 from melee.serve.metrics import Requests, family
 from melee.serve.refusals import Refusal
 from melee.serve.syncing import Syncing
 from melee.serve.turns import NodeKeeper, Turns
 from melee.serve.watching import SLOW, Watch
+from melee.trials.trials import Reading
 
 MAX_AGENTS = 100
 """Agents in one service."""
@@ -52,6 +54,13 @@ class Served:
     keeper: Keeper
     watch: Watch = field(default_factory=Watch)
     chosen: OrderedDict[str, Label] = field(default_factory=OrderedDict)  # of late, elsewhere
+    trials: list[str] = field(default_factory=list)  # those that have agents of their own
+    follows: bool = False  # whether callers' choices were followed
+    compared: list[dict[str, Any]] = field(default_factory=list)  # what is known of trials
+
+    def __post_init__(self) -> None:
+        """Be ready to read what became of trials."""
+        self.reading = Reading(self.keeper.journal)
 
 
 class Service:
@@ -79,19 +88,27 @@ class Service:
         self._turns: Turns | None = None
         self._one_change = asyncio.Lock()
         self._one_replay = asyncio.Lock()
+        self._one_reading = asyncio.Lock()
+        self._judging: asyncio.Task[None] | None = None
         self._ticking: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._past: Iterator[Event] = iter(())
 
     # -- life -------------------------------------------------------------------------------------
 
-    def open(self, parameters: dict[str, dict[str, Any]]) -> None:
+    def open(
+        self,
+        parameters: dict[str, dict[str, Any]],
+        trials: dict[str, tuple[str, float]] | None = None,
+    ) -> None:
         """Go on with all agents that are there, and make those that are not.
 
         Parameters
         ----------
         parameters
             Those of some agents, by name; one that is there must have the same.
+        trials
+            Of the agent called `agent`: explorers and shares, by name.
         """
         names = [*dict.fromkeys((*self.journal.store.agents(), *parameters))]
         if len(names) > self.max_agents:
@@ -102,6 +119,10 @@ class Service:
                 given = parameters.get(name)
                 self._take(name, reopen(own) if given is None else Agent(**given, journal=own))
         self._look_back()
+        for served in self.agents.values():
+            trying.look_back(served)
+        for name, (explorer, share) in (trials or {}).items():
+            trying.begin_at_once(self, self.find("agent"), name, explorer, share)
 
     def _opening(self) -> Any:
         """A block in which no other service makes agents."""
@@ -130,6 +151,8 @@ class Service:
     def _adopt(self, name: str) -> None:
         """Take in an agent that another service has made."""
         self._take(name, reopen(self.journal.another(name), note=False))
+        for served in self.agents.values():
+            trying.look_back(served)
 
     def _look_back(self) -> None:
         """Have windows show what happened before this process."""
@@ -157,11 +180,15 @@ class Service:
             served.chosen[event.id] = decision.action
             if len(served.chosen) > RECENT:
                 served.chosen.popitem(last=False)
-            explored = decided.pmf[decided.action] < max(decided.pmf)
-            served.watch.decided(decision.action, explored=explored, now=event.time)
+            given = "given" in decided.about
+            explored = not given and decided.pmf[decided.action] < max(decided.pmf)
+            watch = served.watch
+            watch.decided(decision.action, explored=explored, now=event.time, id=event.id)
+            served.follows = served.follows or given
         elif event.kind == events.REWARD and event.id in served.chosen:
             label = served.chosen.pop(event.id)
-            served.watch.rewarded(label, event.content["reward"], now=event.time)
+            reward = event.content["reward"]
+            served.watch.rewarded(label, reward, now=event.time, id=event.id)
 
     async def start(self) -> None:
         """Begin to answer."""
@@ -173,6 +200,7 @@ class Service:
             self._syncing = Syncing(self.journal)
         self._ticking = asyncio.create_task(self._tick())
         self._reading = asyncio.create_task(self._read_past())
+        self._judging = asyncio.create_task(trying.keep_reading(self, EVERY))
         self.is_ready = True
 
     async def _tick(self) -> None:
@@ -191,9 +219,11 @@ class Service:
     async def stop(self) -> None:
         """Write what is queued, and a snapshot of every agent; let go of the journal."""
         self.is_ready = False
-        for task in (self._ticking, self._reading):
+        for task in (self._ticking, self._reading, self._judging):
             if task is not None:
                 task.cancel()
+        async with self._one_reading:  # a thread that reads needs the journal
+            pass
         if self._syncing is not None:
             await asyncio.to_thread(self._syncing.stop)
         if self._turns is not None:
@@ -254,12 +284,15 @@ class Service:
         id: str | None = None,
         *,
         explain: bool = False,
+        unit: str | None = None,
     ) -> dict[str, Any]:
         """One decision; the same one again for the same request under the same id."""
+        served, id, about = trying.drawn(self, served, id, unit)
         agent = served.agent
         await self._turn(served, [] if id is None else [id])
         try:
-            decision = agent.act(context, actions=actions, id=id)
+            with served.keeper.noting(**about):
+                decision = agent.act(context, actions=actions, id=id)
         except InputError:
             if id is None or not self._is_taken(served, id):
                 raise
@@ -272,6 +305,34 @@ class Service:
         if why is not None:
             answer["explanation"] = explanation_to_json(why)
         return answer
+
+    async def follow(
+        self,
+        served: Served,
+        context: Any,
+        chosen: Label,
+        probability: Any = None,
+        actions: Sequence[Label] | None = None,
+        id: str | None = None,
+    ) -> dict[str, Any]:
+        """A choice of the caller's, repeated; it is learned from when its reward comes."""
+        agent = served.agent
+        await self._turn(served, [] if id is None else [id])
+        try:
+            decision = agent.follow(
+                context, chosen, probability=probability, actions=actions, id=id
+            )
+        except InputError:
+            if id is None or not self._is_taken(served, id):
+                raise
+            again = await self._again(served, id, read_context(context), actions)
+            if again["policy"] != GIVEN or again["action"] != label_to_json(chosen):
+                raise Refusal(409, f"id {shown(id)} is taken by another choice") from None
+            return again
+        served.follows = True
+        self._note(served, [decision])
+        await self._on_disk(served)
+        return to_json(decision)
 
     async def rank(
         self, served: Served, context: Any, actions: Any, id: str | None, top: Any
@@ -312,13 +373,31 @@ class Service:
         contexts: list[Any],
         actions: Any = None,
         ids: list[Any] | None = None,
+        *,
+        unit: str | None = None,
     ) -> list[dict[str, Any]]:
-        """Many decisions, all or none; those that were made before are answered again."""
+        """Many decisions, all or none; those that were made before are answered again.
+
+        They are drawn into a trial together, by the unit or by the first id.
+        """
+        first = None if not ids or not isinstance(ids[0], str) else ids[0]
+        served, _, about = trying.drawn(self, served, first, unit, many=True)
+        return await self._decide_many(served, contexts, actions, ids, about)
+
+    async def _decide_many(
+        self,
+        served: Served,
+        contexts: list[Any],
+        actions: Sequence[Label] | None,
+        ids: list[Any] | None,
+        about: dict[str, Any],
+    ) -> list[dict[str, Any]]:
         agent = served.agent
         await self._turn(served, ids or ())
         taken = set() if ids is None else {id for id in ids if self._is_taken(served, id)}
         if ids is None or not taken or len(ids) != len(contexts) or len(set(ids)) != len(ids):
-            decisions = agent.act_many(contexts, actions=actions, ids=ids)
+            with served.keeper.noting(**about):
+                decisions = agent.act_many(contexts, actions=actions, ids=ids)
             self._note(served, decisions)
             await self._on_disk(served)
             return [to_json(one) for one in decisions]
@@ -334,16 +413,17 @@ class Service:
         new = [i for i, id in enumerate(ids) if id not in taken]
         if new:
             fresh = [ids[i] for i in new]
+            rest = [contexts[i] for i in new]
             own = [each[id] for id in fresh] if each is not None else actions
-            made = await self.decide_many(served, [contexts[i] for i in new], own, fresh)
+            made = await self._decide_many(served, rest, own, fresh, about)
             answers |= dict(zip(fresh, made, strict=True))
         return [answers[id] for id in ids]
 
     def _note(self, served: Served, decisions: Sequence[Decision]) -> None:
         now = time.time()
         for one in decisions:
-            explored = one.probability < max(one.probabilities)
-            served.watch.decided(one.action, explored=explored, now=now)
+            explored = one.policy != GIVEN and one.probability < max(one.probabilities)
+            served.watch.decided(one.action, explored=explored, now=now, id=one.id)
             _log.debug("decision", extra={"agent": served.name, "id": one.id, "action": one.action})
 
     def _is_taken(self, served: Served, id: Any) -> bool:
@@ -386,6 +466,7 @@ class Service:
 
     async def look(self, served: Served, id: str, *, explain: bool = False) -> dict[str, Any]:
         """A decision of any time: what it was about, its reward, and why it was made."""
+        served = trying.owner(self, served, id)
         if self._turns is None:
             await self._turn(served)
             await self._on_disk(served)
@@ -422,6 +503,24 @@ class Service:
 
     async def reward(self, served: Served, rewards: list[tuple[str, float]]) -> dict[str, Any]:
         """Rewards of decisions, all or none; those that came before are not learned again."""
+        if served.trials:
+            return await self._reward_all(served, rewards)
+        return await self._reward_own(served, rewards)
+
+    async def _reward_all(self, served: Served, rewards: list[tuple[str, float]]) -> dict[str, Any]:
+        """Rewards of decisions that the agent or its trials made."""
+        groups = trying.by_owner(self, served, rewards)
+        for one, group in groups:  # all are fine, or none is learned
+            await self._turn(one)
+            for id, given in group:
+                self._waits(one, id, check_reward(given, one.agent._range))
+        total = {"learned": 0, "repeated": 0}
+        for one, group in groups:
+            for name, n in (await self._reward_own(one, group)).items():
+                total[name] += n
+        return total
+
+    async def _reward_own(self, served: Served, rewards: list[tuple[str, float]]) -> dict[str, Any]:
         agent, watch = served.agent, served.watch
         await self._turn(served)
         if agent.timeout is not None:
@@ -443,7 +542,7 @@ class Service:
             learned = agent.learn_many(list(new), list(new.values()))
         now = time.time()
         for id, label in labels.items():
-            watch.rewarded(label, new[id], now=now)
+            watch.rewarded(label, new[id], now=now, id=id)
             _log.debug("reward", extra={"agent": served.name, "id": id, "reward": new[id]})
         await self._on_disk(served)
         return {"learned": learned, "repeated": len(rewards) - len(new)}
@@ -513,16 +612,40 @@ class Service:
         both = [label for label in added if label in removed]
         if both:
             raise InputError(f"action {shown(both[0])} is to be added and removed; choose one")
-        await self._turn(served)
-        now = agent.actions_
-        new = [label for label in added if label not in now]
-        gone = [label for label in removed if label in now]
-        if new:
-            agent.add_actions(new)
-        if gone:
-            agent.remove_actions(gone)
-        await self._on_disk(served)
+        for one in trying.family(self, served):
+            await self._turn(one)
+            now = one.agent.actions_
+            new = [label for label in added if label not in now]
+            gone = [label for label in removed if label in now]
+            if new:
+                one.agent.add_actions(new)
+            if gone:
+                one.agent.remove_actions(gone)
+            await self._on_disk(one)
         return agent.actions_
+
+    async def compare(self, served: Served) -> dict[str, Any]:
+        """What is known of an agent's trials."""
+        return await trying.compare(self, served)
+
+    async def change_trial(
+        self, served: Served, name: str, explorer: Any, share: float
+    ) -> dict[str, Any]:
+        """Begin a trial, or give one another share."""
+        return await trying.change(self, served, name, explorer, share)
+
+    async def end_trial(self, served: Served, name: str) -> None:
+        """End a trial."""
+        await trying.stop(self, served, name)
+
+    async def roll_back(self, served: Served, to: Any, again: Any) -> dict[str, Any]:
+        """Go back to what was known after an event, beside all else as far as that goes."""
+        trying.check_alone(self, "stop them, and go back by: melee journal rollback")
+        async with self._one_change:
+            number = seq_of(to) if isinstance(to, str) else to
+            await asyncio.to_thread(served.keeper.roll_back, number, again)
+        await self._on_disk(served)
+        return {"event": served.keeper.latest.seq, "learned": served.agent.n_learned_}
 
     async def snapshot(self, served: Served) -> int:
         """Write a snapshot now; the number of the last event in it."""
@@ -561,6 +684,7 @@ class Service:
             "model": self.freshness(),
             "diagnostics": diagnostics,
             "alarms": self.alarms(served, now),
+            "trials": served.compared if trying.is_read(served) else [],
             **watch.to_json(labels, now),
         }
 

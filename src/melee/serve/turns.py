@@ -76,7 +76,7 @@ class NodeKeeper(Keeper):
                 event for event in found if event.seq > last and event.agent == self.journal.name
             ]
             try:
-                fold(self.agent, new, self.journal.offer)
+                fold(self.agent, new, self.journal)
             except BaseException:
                 self._is_behind = True
                 raise

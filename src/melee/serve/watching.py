@@ -19,6 +19,10 @@ ENOUGH = 50
 """Rewards, or decisions, from which on something may be said of them."""
 SCALE = 20.0
 """Rewards that are so many times as large, or as small, are of another unit."""
+MOST = 20_000
+"""Decisions that wait of which is known that they explored."""
+CHANGED = 4.5
+"""Standard errors beyond which an average has changed; it is looked at all the time."""
 SLOW = 0.05
 """Seconds in which 99 of 100 requests should be answered."""
 _Z = 1.96
@@ -44,15 +48,23 @@ class Sums:
         self.total += other.total
         self.squares += other.squares
 
+    @property
+    def mean(self) -> float:
+        """Their average."""
+        return self.total / self.n
+
+    @property
+    def error(self) -> float:
+        """The standard error of their average; there are at least two."""
+        mean = self.mean
+        return math.sqrt(max(self.squares / self.n - mean * mean, 0.0) / (self.n - 1))
+
     def to_json(self) -> dict[str, Any]:
         """Their number, their average and its 95 % interval."""
         if self.n == 0:
             return {"rewards": 0, "average": None, "low": None, "high": None}
-        mean = self.total / self.n
-        half = None
-        if self.n > 1:
-            variance = max(self.squares / self.n - mean * mean, 0.0) * self.n / (self.n - 1)
-            half = _Z * math.sqrt(variance / self.n)
+        mean = self.mean
+        half = None if self.n < 2 else _Z * self.error
         return {
             "rewards": self.n,
             "average": mean,
@@ -68,6 +80,7 @@ class Minute:
     decided: dict[Label, int] = field(default_factory=dict)
     rewards: dict[Label, Sums] = field(default_factory=dict)
     all: Sums = field(default_factory=Sums)
+    explored: Sums = field(default_factory=Sums)  # of decisions for another than the likeliest
     n_decided: int = 0
     n_explored: int = 0
     largest: float = 0.0
@@ -79,6 +92,7 @@ class Minute:
         for label, sums in other.rewards.items():
             self.rewards.setdefault(label, Sums()).join(sums)
         self.all.join(other.all)
+        self.explored.join(other.explored)
         self.n_decided += other.n_decided
         self.n_explored += other.n_explored
         self.largest = max(self.largest, other.largest)
@@ -90,6 +104,7 @@ class Watch:
     def __init__(self) -> None:
         self._minutes: OrderedDict[int, Minute] = OrderedDict()
         self._values: set[float] = set()  # a few that rewards had
+        self._exploring: OrderedDict[str, None] = OrderedDict()  # decisions that wait
         self.n_decided = 0
         self.rewards = Sums()
         self.last_reward: float | None = None
@@ -103,8 +118,12 @@ class Watch:
                 del self._minutes[min(self._minutes)]  # those of before may come late
         return found
 
-    def decided(self, label: Label, *, explored: bool, now: float) -> None:
+    def decided(self, label: Label, *, explored: bool, now: float, id: str | None = None) -> None:
         """A decision was made; `explored` if for another than the likeliest action."""
+        if explored and id is not None:
+            self._exploring[id] = None
+            if len(self._exploring) > MOST:
+                self._exploring.popitem(last=False)
         minute = self._minute(now)
         if label in minute.decided or len(minute.decided) < MOST_LABELS:
             minute.decided[label] = minute.decided.get(label, 0) + 1
@@ -112,9 +131,12 @@ class Watch:
         minute.n_explored += explored
         self.n_decided += 1
 
-    def rewarded(self, label: Label, reward: float, *, now: float) -> None:
+    def rewarded(self, label: Label, reward: float, *, now: float, id: str | None = None) -> None:
         """A reward came."""
         minute = self._minute(now)
+        if id is not None and id in self._exploring:
+            del self._exploring[id]
+            minute.explored.add(reward)
         if label in minute.rewards or len(minute.rewards) < MOST_LABELS:
             minute.rewards.setdefault(label, Sums()).add(reward)
         minute.all.add(reward)
@@ -144,6 +166,7 @@ class Watch:
                     "window": name,
                     "decisions": one.n_decided,
                     "explored": explored,
+                    "exploring": cost(one),
                     **one.all.to_json(),
                 }
             )
@@ -175,6 +198,7 @@ class Watch:
                 f"All {self.rewards.n:,} rewards are {value:g}: nothing can be learned from them. "
                 "Send one for what did not succeed as well, or set a timeout and a default reward."
             )
+        said += self._changes(now)
         if day.n_decided >= 4 * ENOUGH and day.all.n == 0:
             said.append(
                 f"{day.n_decided:,} decisions in the last day, and no reward: check that rewards "
@@ -197,3 +221,39 @@ class Watch:
                     f"before up to {before.largest:g}: did their unit change?"
                 )
         return said
+
+    def _changes(self, now: float) -> list[str]:
+        """Whether the last hour is like the day before it."""
+        hour, before = self.window(60, now), self.window(KEPT - 60, now, before=60)
+        said = []
+        if hour.all.n >= 4 * ENOUGH and before.all.n >= 4 * ENOUGH:
+            apart = hour.all.mean - before.all.mean
+            if abs(apart) > CHANGED * math.hypot(hour.all.error, before.all.error):
+                said.append(
+                    f"The average reward of the last hour is {hour.all.mean:.4g}, that of the day "
+                    f"before it {before.all.mean:.4g}: the world has changed, or what is reported. "
+                    "An agent with a half_life forgets what is no longer so."
+                )
+        if hour.n_decided >= 4 * ENOUGH and hour.all.n == 0 and before.all.n >= ENOUGH:
+            said.append(
+                f"{hour.n_decided:,} decisions in the last hour and no reward, while there were "
+                "some before: the model does not learn any more; check what reports rewards."
+            )
+        return said
+
+
+def cost(window: Minute) -> dict[str, float | None]:
+    """What exploring costs a decision: the share of explored ones, times what they earn less.
+
+    A first guess: contexts in which an agent explores are those that it knows least about.
+    """
+    n = window.all.n - window.explored.n
+    if not window.n_decided or window.explored.n < ENOUGH or n < ENOUGH:
+        return {"cost": None, "low": None, "high": None}
+    rest = Sums()
+    rest.n, rest.total = n, window.all.total - window.explored.total
+    rest.squares = window.all.squares - window.explored.squares
+    share = window.n_explored / window.n_decided
+    value = share * (rest.mean - window.explored.mean)
+    reach = share * _Z * math.hypot(rest.error, window.explored.error)
+    return {"cost": value, "low": value - reach, "high": value + reach}

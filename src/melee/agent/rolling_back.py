@@ -1,0 +1,125 @@
+"""Going back to what an agent knew after an event of the past.
+
+A journal only grows, so going back is an event, too: from then on the agent knows what it knew
+after the event `to`, actions included. What happened since stays what happened: decisions wait as
+they do, those that are done stay done, ids stay taken. What was learned since is either forgotten,
+or learned again: rewards that came after an event `again`, each with the decision that it is of,
+in the order in which they came. So a stretch of wrong rewards, or a mistaken removal of actions,
+can be taken out and the rest kept.
+
+It is a function of the events before it, and so is all that comes after: an agent that is
+recovered, or replayed by an audit, goes back in the same way.
+"""
+
+from typing import TYPE_CHECKING
+
+from melee.agent.folding import fold
+from melee.errors import InputError, shown
+from melee.journal import Event, Head, Journal, events
+
+if TYPE_CHECKING:
+    from melee.agent.agent import Agent
+    from melee.agent.knowledge import Knowledge
+
+_LEARNED = (events.REWARD, events.RECORD, events.TIME_OUT)
+"""Kinds of events that teach something."""
+
+
+class Past:
+    """An agent as it was after an event, led through what came since as a rollback does.
+
+    Parameters
+    ----------
+    journal
+        It is only read.
+    to
+        The event whose knowledge is wanted.
+    again
+        Rewards after this event are learned again; by default none are.
+    """
+
+    def __init__(self, journal: Journal, to: int, again: int | None = None) -> None:
+        from melee.agent.keeping import recover
+
+        self.journal, self.again = journal, again
+        self.agent, _ = recover(journal, until=to)
+        self.place = _head_at(journal, to)
+
+    def go_on(self, until: int) -> None:
+        """Go through what came up to an event."""
+        some: list[Event] = []
+        for event in self.journal.events(after=self.place, until=until):
+            self.place = event.head
+            if event.kind in (events.ACTIONS, events.ROLLBACK):
+                continue  # undone
+            if event.kind in _LEARNED and (self.again is None or event.seq <= self.again):
+                fold(self.agent, some, self.journal)
+                some = []
+                finish_only(self.agent, event)
+            else:
+                some.append(event)
+        fold(self.agent, some, self.journal)
+        if until > self.place.seq:  # events of other agents
+            self.place = _head_at(self.journal, until)
+
+
+def go_back(agent: "Agent", event: Event, journal: Journal) -> None:
+    """Have an agent do what the event of a rollback says."""
+    to, again = events.read_rollback(event)
+    past = Past(journal, to, again)
+    past.go_on(event.seq - 1)
+    take_over(agent, past.agent._knowledge)
+
+
+def take_over(agent: "Agent", known: "Knowledge") -> None:
+    """Have an agent know this instead; its version goes on, so that no two models have the same."""
+    known.version = agent._knowledge.version + 1
+    agent._knowledge = known
+    waiting = agent._pending.waiting
+    for id, one in list(waiting.items()):
+        if one.encoded is not None:  # by the map of features that is gone
+            waiting[id] = one._replace(encoded=None)
+
+
+def check_place(journal: Journal, to: int, again: int | None) -> None:
+    """Refuse to go where there is nothing."""
+    start, end = journal.start.seq, journal.head.seq
+    first = next((one.seq for one in journal.events()), end)
+    least = first if start == 0 else min((one.head.seq for one in journal.snapshots()), default=end)
+    if type(to) is not int or not least <= to <= end:
+        raise InputError(
+            f"to is {shown(to)}; expected the number of an event from {least}, before which "
+            f"nothing is known of {journal.name}, to {end}, the last: melee journal show lists "
+            "them, melee journal snapshots those with a snapshot"
+        )
+    if again is not None and (type(again) is not int or not to <= again <= end):
+        raise InputError(
+            f"again is {shown(again)}; expected the number of an event from {to}, to which it goes "
+            f"back, to {end}, the last: rewards after it are learned again"
+        )
+
+
+def _head_at(journal: Journal, seq: int) -> Head:
+    checksum = journal.store.checksum_at(seq)
+    if checksum is None:
+        raise InputError(f"{journal.where}: event {seq} is not in the journal")
+    return Head(seq, checksum)
+
+
+def finish_only(agent: "Agent", event: Event) -> None:
+    """Note what became of decisions, and learn nothing."""
+    body, pending = event.content, agent._pending
+    try:
+        if event.kind == events.REWARD:
+            pending.finish(str(event.id), body["reward"])
+        elif event.kind == events.RECORD:
+            if event.id is not None:
+                agent._ids.are_others = True
+                pending.finish(event.id, body["reward"])
+        else:
+            for id in body["ids"]:
+                pending.finish(id, agent.default_reward)
+            pending.n_given_up += len(body["ids"])
+            pending.warned_full = pending.warned_full or body.get("full") is True
+    except (KeyError, TypeError) as error:
+        raise events.unreadable(event, error) from None
