@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from melee import Agent, DataError
+from melee import Agent, DataError, InputError
 from melee.auditing import audit
 from melee.errors import MissingPackageError
 from melee.journal import Journal, events, verify
@@ -166,3 +166,27 @@ def test_without_psycopg_its_extra_is_asked_for(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
     with pytest.raises(MissingPackageError, match=r"melee-bandits\[postgres\]"):
         Agent(ACTIONS, "epsilon-greedy", journal="postgresql://host/db")
+
+
+def test_whoever_reads_while_the_journal_is_closed_is_told_so(address):
+    journal = Journal(address)
+    journal.wait(journal.append([events.change(events.CREATED, 1e9, {})]))
+    told, ready = [], threading.Event()
+
+    def read():
+        try:
+            while True:
+                assert journal.head.seq == 1
+                ready.set()
+        except InputError as error:
+            told.append(str(error))
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for one in threads:
+        one.start()
+    assert ready.wait(10)
+    journal.close()
+    for one in threads:
+        one.join(10)
+    assert len(told) == 3
+    assert "the journal is closed" in told[0]

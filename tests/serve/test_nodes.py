@@ -205,6 +205,12 @@ def test_a_node_without_its_database_says_503_and_changes_nothing(nodes, server,
             assert "the journal cannot be used" in answer["error"]
             assert reward(first, made["id"], 1)[0] == 503
         assert first.agent.fingerprint == before
+        first.turns._fresh -= 60.0
+        assert first.ask("GET", "/ready")[0] == 503
+        status, shown = first.ask("GET", "/v1/agents/agent")
+        assert (status, shown["event"], shown["model"]["seconds"] > 60.0) == (200, 2, True)
+        assert "The journal could not be reached for 6" in shown["alarms"][0]
+        assert "melee_journal_events 2\n" in first.ask("GET", "/metrics")[1]
         admin.execute(f"ALTER DATABASE {database} ALLOW_CONNECTIONS true")
     assert decide(first, {"x": 2}, id="b")["id"] == "b"
     assert reward(second, made["id"], 1) == (200, {"learned": 1, "repeated": 0})

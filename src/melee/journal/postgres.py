@@ -52,7 +52,7 @@ class Postgres(Store):
             import psycopg
         self._library = psycopg
         self._address, self._shared = address, shared
-        self._in_turn = self._has_lease = False
+        self._in_turn = self._has_lease = self._is_closed = False
         self._writer: Any = None
         self._reader: Any = None
         self._reading = threading.Lock()
@@ -125,6 +125,8 @@ class Postgres(Store):
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement that only reads."""
         with self._reading:
+            if self._is_closed:
+                raise InputError(f"{self.where}: the journal is closed; open it again")
             if self._reader is not None:
                 try:
                     return _run(self._reader, statement, values)
@@ -244,9 +246,11 @@ class Postgres(Store):
         self._reading = threading.Lock()
 
     def close(self) -> None:
-        """Close both connections."""
-        self._reader = self._writer = None
-        _close_all(self._held)
+        """Close both connections, when nobody reads: libpq ends the process otherwise."""
+        with self._reading:
+            self._is_closed = True
+            self._reader = self._writer = None
+            _close_all(self._held)
 
 
 class Table(Snapshots):

@@ -245,9 +245,10 @@ async def health(call: Call) -> Answer:
 
 async def ready(call: Call) -> Answer:
     """Whether it can decide, and keep what it decides."""
-    journal = call.service.journal
-    if not call.service.is_ready or journal.has_failed:
-        raise Refusal(503, "the journal cannot be written, or the service stops; try again")
+    if not call.service.can_decide:
+        raise Refusal(
+            503, "the journal cannot be written or reached, or the service stops; try again"
+        )
     compiled = all(served.agent.ready for served in call.service.agents.values())
     return Answer({"ready": True, "compiled": compiled})
 

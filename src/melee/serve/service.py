@@ -685,13 +685,24 @@ class Service:
             "compiled": agent.ready,
             "last_reward": watch.last_reward,
             "time": now,
-            "event": self.journal.head.seq,
+            "event": self.last_event,
             "model": self.freshness(),
             "diagnostics": diagnostics,
             "alarms": self.alarms(served, now),
             "trials": served.compared if trying.is_read(served) else [],
             **watch.to_json(labels, now),
         }
+
+    @property
+    def last_event(self) -> int:
+        """The number of the last event; of a shared journal, as of the last look."""
+        return self.journal.head.seq if self._turns is None else self._turns.last
+
+    @property
+    def can_decide(self) -> bool:
+        """Whether it can decide, and keep what it decides."""
+        is_there = self.freshness()["seconds"] <= OLD
+        return self.is_ready and is_there and not self.journal.has_failed
 
     def freshness(self) -> dict[str, Any]:
         """How old models are: what the last look at the journal has brought, and when that was.
@@ -751,7 +762,7 @@ class Service:
         each("melee_learned_rounds_total", "counter", "Learned.", lambda s: s.agent.n_learned_)
         each("melee_alarms", "gauge", "Alarms.", lambda s: len(self.alarms(s, time.time())))
         for name, kind, about, value in (
-            ("melee_journal_events", "gauge", "The last event's number.", self.journal.head.seq),
+            ("melee_journal_events", "gauge", "The last event's number.", self.last_event),
             ("melee_journal_syncs_total", "counter", "Syncs.", self.journal.n_syncs),
             ("melee_journal_failures_total", "counter", "Failures.", self.journal.n_failures),
             ("melee_model_behind_events", "gauge", "Events of others at a look.", fresh["behind"]),

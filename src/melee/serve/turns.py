@@ -14,6 +14,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from melee.agent import Agent, storing
@@ -151,6 +152,11 @@ class Turns:
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_over = False
         self._running = asyncio.create_task(self._run())
+
+    @property
+    def last(self) -> int:
+        """The number of the last event that the models have."""
+        return self._place.seq
 
     @property
     def age(self) -> float:
@@ -300,7 +306,8 @@ class Turns:
             return
         self._not_before = now + EVERY / 2
         had, self.leads = self.leads, False
-        self.leads = self._store.has_lease()
+        with suppress(DataError):  # a database that cannot be reached is noticed by who needs it
+            self.leads = self._store.has_lease()
         if self.leads and not had:
             _log.info("%s: this service has the lease now", self.journal.where)
 
