@@ -20,7 +20,7 @@ from typing import Any
 from melee.agent import Agent, storing
 from melee.agent.folding import fold
 from melee.agent.keeping import Keeper
-from melee.errors import DataError, InputError, shown
+from melee.errors import DataError, InputError, MeleeError, shown
 from melee.journal import Event, Head, Journal
 from melee.journal.commits import Ticket
 from melee.journal.events import is_next
@@ -195,10 +195,19 @@ class Turns:
         self.journal.wait(ticket)
 
     async def stop(self) -> None:
-        """Take no more turns, when all who wait have had theirs."""
+        """Take no more turns, when all who wait have had theirs; then catch up a last time.
+
+        So the last service to stop leaves a snapshot of all that there is, whoever wrote it.
+        """
         self._is_over = True
         self._called.set()
         await self._running
+        self._not_before = 0.0
+        try:
+            await asyncio.to_thread(self._look)
+        except MeleeError as error:  # nothing is lost: the next start takes longer
+            self.leads = False
+            _log.warning("%s", error)
 
     def _check(self) -> None:
         if self._is_over:
