@@ -36,15 +36,6 @@ def test_a_line_holds_what_is_known_and_nothing_else():
     }
 
 
-def test_logs_from_before_the_policy_had_its_name_are_read(tmp_path):
-    file = tmp_path / "log.jsonl"
-    append_lines(file, [ROUND])
-    older = {**json.loads(file.read_text()), "explorer": "ucb"}
-    newer = {**older, "policy": "linucb"}
-    file.write_text(f"{json.dumps(older)}\n{json.dumps(newer)}\n")
-    assert [found.policy for found in History.read(file)] == ["ucb", "linucb"]
-
-
 def test_lines_are_appended_by_path_and_by_descriptor(tmp_path):
     file = tmp_path / "log.jsonl"
     append_lines(file, [ROUND])

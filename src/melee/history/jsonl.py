@@ -35,8 +35,6 @@ from melee.limits import DIGITS, LINE, check_depth, check_unpacked
 
 _HALF_A_WORD = re.compile(r"[\w.+-]*")
 OPTIONAL = ("id", "time", "policy", "version")
-OLDER = {"policy": "explorer"}
-"""What fields were called in logs of melee before 1.0."""
 
 
 def to_json(round_: Round, lists: Lists | None = None) -> dict[str, Any]:
@@ -95,7 +93,7 @@ def from_json(
         "pmf": pmf,
         "features": features,
         "stands_for": 1.0 if line.get("stands_for") is None else line["stands_for"],
-        **{name: line.get(name, line.get(OLDER.get(name, name))) for name in OPTIONAL},
+        **{name: line.get(name) for name in OPTIONAL},
     }
 
 

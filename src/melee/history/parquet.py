@@ -18,7 +18,7 @@ from typing import Any
 from melee.errors import DataError, InputError
 from melee.extras import needed
 from melee.history.history import History, gather
-from melee.history.jsonl import OLDER, dumps, from_json, parse, to_json
+from melee.history.jsonl import dumps, from_json, parse, to_json
 from melee.limits import check_table
 
 COLUMNS = (
@@ -91,7 +91,7 @@ def fields(row: dict[str, Any]) -> dict[str, Any]:
         line["context"] = {
             name: value
             for name, value in row.items()
-            if name not in (*COLUMNS, *OLDER.values()) and not _INDEX.fullmatch(name)
+            if name not in COLUMNS and not _INDEX.fullmatch(name)
         }
     return from_json(line)
 
