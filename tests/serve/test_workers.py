@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -113,10 +114,11 @@ def test_what_a_worker_refuses_by_itself_is_refused_as_in_one_process(server):
     assert ask(server, "GET", "/nothing")[0] == 404
     assert ask(server, "GET", "/v1/decisions")[0] == 405
     assert ask(server, "POST", "/v1/decisions", {"contxt": {}})[0] == 400
-    connection = http.client.HTTPConnection("localhost", server.port, timeout=10)
-    connection.request("POST", "/v1/decisions", b"x" * (2**20 + 1))
-    assert connection.getresponse().status == 413
-    connection.close()
+    with closing(http.client.HTTPConnection("localhost", server.port, timeout=10)) as connection:
+        connection.putrequest("POST", "/v1/decisions")
+        connection.putheader("Content-Length", str(2**20 + 1))
+        connection.endheaders()  # the body would not be read to its end
+        assert connection.getresponse().status == 413
     assert ask(server, "GET", "/health")[1]["healthy"] is True
     assert ask(server, "GET", "/")[1].startswith("<!")
     assert "paths" in ask(server, "GET", "/openapi.json")[1]
