@@ -568,3 +568,11 @@ def test_after_compacting_rewards_still_have_their_decisions(place, clock):
     agent.close()
     (one,) = _rounds(place)
     assert (one.id, one.action, one.reward) == (decision.id, decision.action, 1.0)
+
+
+def test_nobody_takes_turns_where_one_process_writes(tmp_path):
+    journal = Journal(tmp_path / "data")
+    for ask in (journal.store.begin_turn, journal.store.end_turn):
+        with pytest.raises(DataError, match="one process alone writes here"):
+            ask()
+    journal.close()

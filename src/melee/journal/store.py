@@ -137,11 +137,17 @@ class Store(ABC):
 
     def begin_turn(self) -> Head:
         """Have nobody else write; where the chain ends. What is appended next ends the turn."""
-        raise NotImplementedError  # where only one may write, there are no turns
+        raise self._no_turns()
 
     def end_turn(self) -> None:
         """Let others write, where nothing was appended."""
-        raise NotImplementedError
+        raise self._no_turns()
+
+    def _no_turns(self) -> DataError:
+        return DataError(
+            f"{self.where}: one process alone writes here, so nobody takes turns; a journal that "
+            "several write to is in PostgreSQL"
+        )
 
     # -- reading ----------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ many requests it has answered. Frames of one turn of an event loop are written t
 
 import asyncio
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 NOTE = 0
@@ -49,7 +50,7 @@ def read_reply(frame: bytes) -> tuple[int, int, bytes, bytes]:
     return number, status, frame[7 : 7 + size], frame[7 + size :]
 
 
-class Framed(asyncio.Protocol):
+class Framed(asyncio.Protocol, ABC):
     """A connection of which frames are read, and to which they are written."""
 
     transport: asyncio.Transport
@@ -69,9 +70,9 @@ class Framed(asyncio.Protocol):
         for frame in self._split(data):
             self.frame_received(frame)
 
+    @abstractmethod
     def frame_received(self, frame: bytes) -> None:
         """Do what a frame asks for."""
-        raise NotImplementedError
 
     def write(self, frame: bytes) -> None:
         """Send a frame, with all others of this turn of the loop."""
