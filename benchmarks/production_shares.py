@@ -328,6 +328,7 @@ def main() -> None:
         draw(rows, uses, DOCS / "figures" / "production-shares.svg")
         kept = {spec: np.round(share, 4).tolist() for spec, share in shares_of(results).items()}
         told = {"uses": uses, "shares": kept}
+        RESULTS.mkdir(exist_ok=True)
         write_atomically(RESULTS / "production_shares.json", json.dumps(told, indent=1).encode())
 
 
