@@ -21,17 +21,21 @@ from melee.explorers.melee import Policy, load_policy
 from melee.loop import simulate
 from melee.meta.checkpoint import CHECKPOINT
 from melee.meta.episodes import LONGEST, episode, find_family, play_rows, shares, start
+from melee.meta.evolution import Evolution
 from melee.meta.train_melee import (
     CHECK_EVERY,
+    CLEARLY,
     HELD_OUT,
     MIN_WIDTH,
     TRAINED,
+    Judged,
     MeleeTraining,
+    Progress,
     fitness,
     pack,
     train_melee,
     unpack,
-    validation_share,
+    validation_shares,
 )
 from melee.preparation import prepare
 from melee.rng import stream
@@ -60,15 +64,30 @@ def assert_same_policy(one, other):
         assert_array_equal(mine[name], theirs[name])
 
 
-def test_policies_on_the_way_are_judged_and_the_best_of_them_is_returned(trained):
+def test_policies_on_the_way_are_judged_and_the_chosen_one_is_returned(trained):
     path, progress = trained
     assert [one.generation for one in progress.judged] == [0, CHECK_EVERY, 2 * CHECK_EVERY, 10]
     best = progress.best
-    assert best.validation == max(one.validation for one in progress.judged)
-    assert best.validation == validation_share(TINY, unpack(best.weights))
+    for judged in progress.judged:
+        assert_array_equal(judged.shares, validation_shares(TINY, unpack(judged.weights)))
     found = load_policy(str(path)).policy
     for name in TRAINED:
         assert_array_equal(getattr(found, name), getattr(unpack(best.weights), name))
+
+
+@pytest.mark.parametrize(
+    ("shares", "chosen"),
+    [
+        ([[0.5, 0.5, 0.5, 0.5], [0.4, 0.6, 0.5, 0.5], [0.3, 0.4, 0.5, 0.6]], 0),
+        ([[0.5, 0.5, 0.5, 0.5], [0.5, 0.5, 0.5, 0.9], [0.4, 0.5, 0.5, 0.5]], 0),  # a single task
+        ([[0.5, 0.5, 0.5, 0.5], [0.6, 0.6, 0.7, 0.7], [0.5, 0.5, 0.5, 0.9]], 1),
+        ([[0.1, 0.9, 0.2, 0.8], [0.2, 1.0, 0.3, 0.9], [0.2, 1.0, 0.3, 0.9]], 2),  # task by task
+    ],
+)
+def test_the_start_is_left_only_for_what_is_clearly_ahead_of_it(shares, chosen):
+    judged = [Judged(n, np.zeros(3), np.array(found)) for n, found in enumerate(shares)]
+    progress = Progress(Evolution.start(np.zeros(3), 0.1), judged)
+    assert progress.best.generation == chosen
 
 
 def test_judged_is_the_average_of_the_latest_generations(trained):
@@ -305,8 +324,10 @@ def test_the_shipped_policy_was_trained_by_the_default_setting():
     setting = {name: manifest["training"][name] for name in MeleeTraining().as_dict()}
     assert setting == MeleeTraining().as_dict()
     training = manifest["training"]
-    curve = [value for _, value in training["validation_curve"]]
-    assert training["validation_share"] == max(curve)
+    curve = {f"generation {n}": value for n, value in training["validation_curve"]}
+    assert training["validation_share"] == curve[training["returned"]]
+    lead, error = training["validation_lead"]
+    assert training["returned"] == "generation 0" or lead > CLEARLY * error
     assert 0.0 < training["validation_share_as_played"] <= 1.0
     assert 0.0 < load_policy("melee").budget < 10.0
     size = sum(file.stat().st_size for file in artefact.locate("melee").iterdir())

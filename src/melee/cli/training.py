@@ -173,11 +173,13 @@ def _train_melee(
 
     def finish() -> None:
         table = Table(title="Policies on the way", title_justify="left")
-        for column in ("generation", "validation share"):
+        for column in ("generation", "validation share", "ahead of the start"):
             table.add_column(column, justify="right")
         for judged in trained.judged:
             mark = " (returned)" if judged is trained.best else ""
-            table.add_row(str(judged.generation), f"{judged.validation:.4f}{mark}")
+            lead, error = judged.lead(trained.judged[0])
+            ahead = f"{lead:+.4f} ± {error:.4f}" if judged is not trained.judged[0] else ""
+            table.add_row(str(judged.generation), f"{judged.validation:.4f}{mark}", ahead)
         out.print(table)
         _curve("generation", np.array([judged.validation for judged in trained.judged]))
         best = trained.best.generation

@@ -6,9 +6,10 @@ counts by its share as it is. Limits, or units of how far candidates are apart o
 damp the noise, and also what counts most: getting stuck loses much on a few tasks.
 
 Policies on the way, averaged over the latest generations, are judged on the same held-out synthetic
-tasks over the learner as it is played, which may have more hidden units than in training, and the
-best of those is returned. The range of its inputs and the guard's budget are
-measured there too.
+tasks over the learner as it is played, which may have more hidden units than in training. The best
+of those is returned if it is ahead of the start by two standard errors, task by task, and the start
+if none is: of policies that are equally good one is always ahead, and one that is so by luck may be
+poor on a few kinds of tasks. The range of its inputs and the guard's budget are measured there too.
 """
 
 import dataclasses
@@ -44,6 +45,8 @@ FIRST_STEP = 0.1
 """Of evolution, in weights whose inputs are of order one."""
 CHECK_EVERY = 4
 """Generations between two looks at the held-out tasks; policies are averaged over as many."""
+CLEARLY = 2.0
+"""Standard errors by which a policy has to be ahead of the start to be returned."""
 MARGIN = 1.5
 """The guard's budget beside the most that held-out runs have spent, but for the worst 1 %."""
 MIN_WIDTH, MIN_BUDGET = 0.5, 0.1
@@ -80,7 +83,7 @@ class MeleeTraining:
     n_generations: int = 12
     n_tasks: int = 100
     n_candidates: int = 16
-    n_validation: int = 400
+    n_validation: int = 1200
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -139,11 +142,21 @@ def unpack(weights: Floats) -> Policy:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A policy on the way and its mean share on the held-out tasks."""
+    """A policy on the way and its shares on the held-out tasks."""
 
     generation: int
     weights: Floats
-    validation: float
+    shares: Floats
+
+    @property
+    def validation(self) -> float:
+        """The mean of the shares."""
+        return float(np.mean(self.shares))
+
+    def lead(self, start: "Judged") -> tuple[float, float]:
+        """How far it is ahead of another one on the same tasks, and the standard error of that."""
+        apart = self.shares - start.shares
+        return float(np.mean(apart)), float(np.std(apart) / np.sqrt(len(apart)))
 
 
 @dataclass(eq=False)
@@ -156,14 +169,20 @@ class Progress:
 
     @property
     def best(self) -> Judged:
-        """The policy with the highest validation share, the latest of equals."""
-        return max(self.judged, key=lambda judged: (judged.validation, judged.generation))
+        """The policy with the highest validation share if it is clearly ahead, else the start."""
+        start = self.judged[0]
+        best = max(self.judged, key=lambda judged: (judged.validation, judged.generation))
+        lead, error = best.lead(start)
+        return best if lead > CLEARLY * error else start
 
     def as_dict(self) -> dict[str, Any]:
         """For a checkpoint."""
         return {
             "evolution": self.evolution.as_dict(),
-            "judged": [[j.generation, j.weights.tolist(), j.validation] for j in self.judged],
+            "judged": [
+                [judged.generation, judged.weights.tolist(), judged.shares.tolist()]
+                for judged in self.judged
+            ],
             "means": [mean.tolist() for mean in self.means],
         }
 
@@ -172,7 +191,7 @@ class Progress:
         """From a checkpoint."""
         return cls(
             Evolution.from_dict(kept["evolution"]),
-            [Judged(generation, np.array(w), v) for generation, w, v in kept["judged"]],
+            [Judged(n, np.array(weights), np.array(found)) for n, weights, found in kept["judged"]],
             [np.array(mean) for mean in kept["means"]],
         )
 
@@ -222,8 +241,8 @@ def train_melee(
             on_step(progress)
 
     def judge(weights: Floats) -> None:
-        value = validation_share(training, unpack(weights), apply)
-        progress.judged.append(Judged(progress.evolution.generation, weights, value))
+        found = validation_shares(training, unpack(weights), apply)
+        progress.judged.append(Judged(progress.evolution.generation, weights, found))
         done()
 
     def judge_now() -> None:
@@ -261,13 +280,13 @@ def fitness(found: Floats) -> Floats:
     return np.asarray((found - found.mean(axis=1, keepdims=True)).mean(axis=0))
 
 
-def validation_share(training: MeleeTraining, policy: Policy, apply: Mapper = here) -> float:
-    """Mean share of a policy over the held-out tasks, but for the guard as it is played."""
+def validation_shares(training: MeleeTraining, policy: Policy, apply: Mapper = here) -> Floats:
+    """Shares of a policy on the held-out tasks, but for the guard as it is played."""
     explorer = Melee(guard=False)
     jobs = [
         (training.family, HELD_OUT + i, explorer, [policy]) for i in range(training.n_validation)
     ]
-    return float(np.mean(apply(shares, jobs)))
+    return np.concatenate(apply(shares, jobs))
 
 
 def watch(job: tuple[str, int, Melee, Policy]) -> tuple[Floats, float]:
@@ -304,7 +323,7 @@ def played(job: tuple[str, int, Melee, Policy, float]) -> float:
 
 
 def _save(path: Path, training: MeleeTraining, progress: Progress, apply: Mapper) -> None:
-    """Write the best policy, with its range and budget as measured on held-out tasks.
+    """Write the policy that is returned, with its range and budget as measured on held-out tasks.
 
     That is done over the learner of `melee` as it is played, not as it was trained.
     """
@@ -332,6 +351,7 @@ def _save(path: Path, training: MeleeTraining, progress: Progress, apply: Mapper
             "returned": f"generation {best.generation}",
             "validation_share": best.validation,
             "validation_share_as_played": float(np.mean(apply(played, jobs))),
+            "validation_lead": list(best.lead(progress.judged[0])),
             "validation_curve": [
                 [judged.generation, judged.validation] for judged in progress.judged
             ],
