@@ -17,9 +17,10 @@ import numpy as np
 
 from melee import growth
 from melee.agent.arguments import read_labels
-from melee.agent.catalogue import Catalogue, Offered, offer
+from melee.agent.catalogue import Catalogue
 from melee.agent.explanation import Explained, Explanation, Influence
 from melee.agent.knowledge import Knowledge, Labels
+from melee.agent.offered import Offered, offer
 from melee.agent.offering import read_offer
 from melee.agent.questions import Question, recall, recall_offered
 from melee.agent.recalling import explain_past, offered_in

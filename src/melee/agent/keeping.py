@@ -17,10 +17,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from melee.agent import storing, trials
-from melee.agent.catalogue import Offered
 from melee.agent.ids import Ids, unique_prefix
 from melee.agent.knowledge import Labels, Lesson
 from melee.agent.noted_offers import NotedOffers
+from melee.agent.offered import Offered
 from melee.agent.pending import Waiting
 from melee.agent.recovering import recover
 from melee.agent.rolling_back import Past, check_place, take_over

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from melee.agent.catalogue import Offered
 from melee.agent.knowledge import Labels
+from melee.agent.offered import Offered
 from melee.contexts import Context
 from melee.journal import events
 from melee.labels import Label
