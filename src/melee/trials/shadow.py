@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from melee.agent.folding import fold, fold_decision, get_ready
-from melee.agent.keeping import FEW, earliest, offered_in
+from melee.agent.recalling import offered_in
+from melee.agent.recovering import FEW, earliest
 from melee.agent.rolling_back import finish_only
 from melee.errors import InputError
 from melee.journal import Event, Head, Journal, events
