@@ -90,6 +90,18 @@ def labels(body: Body, name: str, most: int) -> list[Label] | None:
     return [label_from_json(label) for label in entries(body, name, most)]
 
 
+def parameters(given: Any, known: Sequence[str], most: int) -> Body:
+    """Those of an agent, as `Agent` takes them; what each may be is the agent's to say.
+
+    >>> parameters({"actions": ["a", {"tuple": ["b", 2]}], "seed": 3}, ["actions", "seed"], 10)
+    {'actions': ['a', ('b', 2)], 'seed': 3}
+    """
+    body = check_names(given, known)
+    if not isinstance(body.get("explorer", ""), str):
+        raise InputError(f"explorer is {shown(body['explorer'])}; expected its SPEC as a text")
+    return {**body, "actions": labels(body, "actions", most)}
+
+
 def offer(given: Any, most: int) -> Any:
     """What can be chosen from: labels, or candidates as a dict of labels and features.
 
