@@ -62,8 +62,8 @@ class Node(Local):
 
     @property
     def turns(self):
-        assert self.service._turns is not None
-        return self.service._turns
+        assert self.service.turns is not None
+        return self.service.turns
 
 
 @pytest.fixture

@@ -1,14 +1,24 @@
 """The service: agents over HTTP, on top of a journal.
 
+    service.py    Service: the agents of a journal, and what can be asked of them
+    served.py     Served: one of them, and what is known of it
+    joining.py    how agents come to a service
+    changing.py   how their actions change, and what they know
+    deciding.py   requests for decisions
+    repeating.py  those that come again, and are answered as before
+    rewarding.py  rewards, learned once
+    past.py       past decisions, and why they were made
+    ids.py        what ids stand for
+    trying.py     trials of its agents: who is drawn, whose decision is whose
+    forms.py      decisions as they are answered
+    noting.py     what windows are told
+    watching.py   windows: what happened of late, and what is wrong with it
+    status.py     what can be told of all this; metrics.py (for Prometheus)
+    syncing.py    one thread waits for the disk, for all callers
+    turns.py      the same where other services write to the journal, too
     refusals.py   errors that have a status
     bodies.py     what a request holds: JSON, checked
     keys.py       who may do what
-    watching.py   what happened of late, and what is wrong with it
-    trying.py     trials of its agents: who is drawn, whose decision is whose
-    metrics.py    the same for Prometheus
-    syncing.py    one thread waits for the disk, for all callers
-    service.py    Service: the agents of a journal, and what can be asked of them
-    turns.py      the same where other services write to the journal, too
     routes.py     paths, and what stands behind them
     openapi.py    the document that says so
     answering.py  from a path and a body to an answer

@@ -15,7 +15,8 @@ from melee.serve.refusals import Refusal
 from melee.version import __version__
 
 if TYPE_CHECKING:  # a worker has routes, and no agents
-    from melee.serve.service import Served, Service
+    from melee.serve.served import Served
+    from melee.serve.service import Service
 
 MANY = 10_000
 """Contexts, rewards or actions in one request."""

@@ -10,11 +10,13 @@ from melee.agent.trials import agent_name, check_trial, draw
 from melee.errors import InputError, MeleeError, shown
 from melee.explorers import parse
 from melee.journal.snapshots import check_agent
+from melee.serve.ids import is_taken
 from melee.serve.refusals import Refusal
+from melee.serve.served import Served
 from melee.trials.trials import acted, begin, end
 
 if TYPE_CHECKING:
-    from melee.serve.service import Served, Service
+    from melee.serve.service import Service
 
 SOME = 1000
 """Events that are read for trials at a time, beside all else."""
@@ -23,29 +25,29 @@ NEAR = 50_000
 """Events that are read before somebody who asks is answered."""
 
 
-def family(service: "Service", served: "Served") -> list["Served"]:
+def family(service: "Service", served: Served) -> list[Served]:
     """An agent and those of its trials, also of those that have ended: rewards come late."""
     names = [agent_name(served.name, name) for name in served.trials]
     return [served, *(service.agents[name] for name in names if name in service.agents)]
 
 
-def owner(service: "Service", served: "Served", id: str) -> "Served":
+def owner(service: "Service", served: Served, id: str) -> Served:
     """Whose decision it is; the agent's own if nobody's."""
     if served.trials:
         for member in family(service, served):
-            if service._is_taken(member, id):
+            if is_taken(member, id):
                 return member
     return served
 
 
 def drawn(
     service: "Service",
-    served: "Served",
+    served: Served,
     id: str | None,
     unit: str | None,
     *,
     many: bool = False,
-) -> tuple["Served", str | None, dict[str, Any]]:
+) -> tuple[Served, str | None, dict[str, Any]]:
     """Who decides, under which id, and what is noted of how that was drawn.
 
     Many decisions are drawn together, as if they were all about one.
@@ -55,7 +57,7 @@ def drawn(
     trials = served.agent._trials.values()
     if not any(trial.share > 0.0 for trial in trials):
         return served, id, {} if unit is None else {"unit": unit}
-    if id is not None and service._is_taken(mine := owner(service, served, id), id):
+    if id is not None and is_taken(mine := owner(service, served, id), id):
         return mine, id, {}  # asked again, or by mistake
     name = unique_prefix() if id is None else id
     trial = draw(trials, name if unit is None else unit)
@@ -66,8 +68,8 @@ def drawn(
 
 
 def by_owner(
-    service: "Service", served: "Served", rewards: Sequence[tuple[str, float]]
-) -> list[tuple["Served", list[tuple[str, float]]]]:
+    service: "Service", served: Served, rewards: Sequence[tuple[str, float]]
+) -> list[tuple[Served, list[tuple[str, float]]]]:
     """Rewards by whose decisions they are of."""
     groups: dict[str, list[tuple[str, float]]] = {}
     for id, reward in rewards:
@@ -82,7 +84,7 @@ def check_alone(service: "Service", advice: str) -> None:
 
 
 def begin_at_once(
-    service: "Service", served: "Served", name: str, explorer: str, share: float
+    service: "Service", served: Served, name: str, explorer: str, share: float
 ) -> None:
     """Begin a trial, or give one another share, before the service answers anybody."""
     known = served.agent._trials.get(name)
@@ -93,17 +95,17 @@ def begin_at_once(
     others = {name: service.agents[own].agent} if name in served.trials else {}
     begin(served.keeper, others, name, explorer, share)
     if name in others and name not in served.trials:
-        service._take(own, others[name])
+        service.take(own, others[name])
         served.trials.append(name)
     service.journal.wait(served.keeper.latest)
 
 
 async def change(
-    service: "Service", served: "Served", name: str, explorer: Any, share: Any
+    service: "Service", served: Served, name: str, explorer: Any, share: Any
 ) -> dict[str, Any]:
     """Begin a trial, or give one another share."""
     check_alone(service, _ADVICE)
-    async with service._one_change:
+    async with service.one_change:
         agent, keeper = served.agent, served.keeper
         known = agent._trials.get(name)
         if known is not None and explorer is None:
@@ -118,34 +120,34 @@ async def change(
             raise Refusal(409, f"there are {len(service.agents)} agents, and no more are allowed")
         await asyncio.to_thread(begin, keeper, others, name, explorer, share)
         if is_new:
-            service._take(check_agent(own), others[name])
+            service.take(check_agent(own), others[name])
             served.trials.append(name)
-    await service._on_disk(served)
+    await service.on_disk(served)
     spec = parse(agent._trials[name].explorer).short_spec
     return {"trial": name, "explorer": spec, "share": trial.share}
 
 
-async def stop(service: "Service", served: "Served", name: str) -> None:
+async def stop(service: "Service", served: Served, name: str) -> None:
     """End a trial."""
     check_alone(service, _ADVICE)
-    async with service._one_change:
+    async with service.one_change:
         if name not in served.agent._trials:
             known = ", ".join(served.agent._trials) or "none"
             raise Refusal(404, f"there is no trial {shown(name)}; there are: {known}")
         await asyncio.to_thread(end, served.keeper, name)
-    await service._on_disk(served)
+    await service.on_disk(served)
 
 
-def look_back(served: "Served") -> None:
+def look_back(served: Served) -> None:
     """Know the trials that an agent of the journal has, or had."""
     served.trials = acted(served.keeper.journal, served.agent)
 
 
-async def compare(service: "Service", served: "Served") -> dict[str, Any]:
+async def compare(service: "Service", served: Served) -> dict[str, Any]:
     """What is known of the trials by now, and how many events are still to be read."""
     if not is_read(served):
         return {"trials": [], "behind": 0}
-    async with service._one_reading:
+    async with service.one_reading:
         for _ in range(NEAR // SOME):
             if await asyncio.to_thread(read_some, served):
                 break
@@ -153,23 +155,23 @@ async def compare(service: "Service", served: "Served") -> dict[str, Any]:
     return {"trials": served.compared, "behind": behind(served)}
 
 
-def is_read(served: "Served") -> bool:
+def is_read(served: Served) -> bool:
     """Whether there is anything that the journal is read for."""
     return bool(served.agent._trials) or served.follows
 
 
-def read_some(served: "Served") -> bool:
+def read_some(served: Served) -> bool:
     """Read some more of the journal; whether that was all."""
     served.reading.begin(served.agent, apprentice=served.follows)
     return served.reading.read_some(SOME)
 
 
-def judge(served: "Served") -> None:
+def judge(served: Served) -> None:
     """Note what is known by now."""
     served.compared = [comparison.to_json() for comparison in served.reading.compared(served.agent)]
 
 
-def behind(served: "Served") -> int:
+def behind(served: Served) -> int:
     """Events that are still to be read."""
     return max(0, served.keeper.journal.head.seq - served.reading.position)
 
@@ -180,7 +182,7 @@ async def keep_reading(service: "Service", every: float) -> None:
         await asyncio.sleep(every)
         for served in list(service.agents.values()):
             if is_read(served):
-                async with service._one_reading:
+                async with service.one_reading:
                     with contextlib.suppress(MeleeError):
                         if await asyncio.to_thread(read_some, served):
                             await asyncio.to_thread(judge, served)

@@ -1,0 +1,43 @@
+"""Changes to agents that are there: of their actions, and of what they know."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from melee.errors import InputError, shown
+from melee.journal.snapshots import seq_of
+from melee.labels import Label
+from melee.serve import trying
+from melee.serve.served import Served
+
+if TYPE_CHECKING:
+    from melee.serve.service import Service
+
+
+async def change_actions(
+    service: "Service", served: Served, added: list[Label], removed: list[Label]
+) -> list[Label]:
+    """Have actions come and go; those that are there, or are not, already are no error."""
+    both = [label for label in added if label in removed]
+    if both:
+        raise InputError(f"action {shown(both[0])} is to be added and removed; choose one")
+    for member in trying.family(service, served):
+        await service.turn(member)
+        now = member.agent.actions_
+        new = [label for label in added if label not in now]
+        gone = [label for label in removed if label in now]
+        if new:
+            member.agent.add_actions(new)
+        if gone:
+            member.agent.remove_actions(gone)
+        await service.on_disk(member)
+    return served.agent.actions_
+
+
+async def roll_back(service: "Service", served: Served, to: Any, again: Any) -> dict[str, Any]:
+    """Go back to what was known after an event, beside all else as far as that goes."""
+    trying.check_alone(service, "stop them, and go back by: melee journal rollback")
+    async with service.one_change:
+        number = seq_of(to) if isinstance(to, str) else to
+        await asyncio.to_thread(served.keeper.roll_back, number, again)
+    await service.on_disk(served)
+    return {"event": served.keeper.latest.seq, "learned": served.agent.n_learned_}
