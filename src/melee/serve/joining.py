@@ -27,7 +27,11 @@ def open_all(service: "Service", parameters: dict[str, dict[str, Any]]) -> None:
         for name in names:
             own = service.journal.another(name)
             given = parameters.get(name)
-            service.take(name, reopen(own) if given is None else Agent(**given, journal=own))
+            try:
+                agent = reopen(own) if given is None else Agent(**given, journal=own)
+            except InputError as error:
+                raise InputError(f"agent {shown(name)}: {error}") from None
+            service.take(name, agent)
 
 
 def _opening(service: "Service") -> AbstractContextManager[Any]:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from melee.agent.keeping import unique_prefix
-from melee.agent.trials import agent_name, check_trial, draw
+from melee.agent.trials import acted, agent_name, check_trial, draw
 from melee.errors import InputError, MeleeError, shown
 from melee.explorers import parse
 from melee.journal.snapshots import check_agent
 from melee.serve.ids import is_taken
 from melee.serve.refusals import Refusal
 from melee.serve.served import Served
-from melee.trials.trials import acted, begin, end
 
 if TYPE_CHECKING:
     from melee.serve.service import Service
@@ -90,6 +89,8 @@ def begin_at_once(
     known = served.agent._trials.get(name)
     if known is not None and known.share == share:
         return
+    from melee.trials.trials import begin
+
     check_alone(service, _ADVICE)
     own = agent_name(served.name, name)
     others = {name: service.agents[own].agent} if name in served.trials else {}
@@ -104,6 +105,8 @@ async def change(
     service: "Service", served: Served, name: str, explorer: Any, share: Any
 ) -> dict[str, Any]:
     """Begin a trial, or give one another share."""
+    from melee.trials.trials import begin
+
     check_alone(service, _ADVICE)
     async with service.one_change:
         agent, keeper = served.agent, served.keeper
@@ -129,6 +132,8 @@ async def change(
 
 async def stop(service: "Service", served: Served, name: str) -> None:
     """End a trial."""
+    from melee.trials.trials import end
+
     check_alone(service, _ADVICE)
     async with service.one_change:
         if name not in served.agent._trials:

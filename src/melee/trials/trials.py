@@ -4,9 +4,9 @@ from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from melee.agent.keeping import Keeper, recover, reopen, unique_prefix
-from melee.agent.trials import agent_name, check_trial, draw
+from melee.agent.trials import acted, agent_name, check_trial, draw
 from melee.errors import InputError, shown
-from melee.journal import Journal, events
+from melee.journal import Journal
 from melee.trials.beginning import begin_trial
 from melee.trials.shadow import Shadow
 from melee.trials.side_by_side import SideBySide
@@ -246,14 +246,6 @@ def begin(
     if known is None or known.share != trial.share:
         with keeper:
             keeper.tries(name, None if known is not None else trial.explorer, trial.share)
-
-
-def acted(journal: Journal, agent: "Agent") -> list[str]:
-    """The names of trials that have, or had, agents of their own."""
-    past = (event.content["trial"] for event in journal.store.turns(journal.name, events.TRIAL))
-    known = set(journal.store.agents())
-    names = dict.fromkeys((*past, *agent._trials))
-    return [name for name in names if agent_name(journal.name, name) in known]
 
 
 def align(agent: "Agent", other: "Agent") -> None:
