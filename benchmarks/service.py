@@ -9,10 +9,12 @@ where a sync is free. CPU seconds are those of the service's processes, which te
 clock does on a machine that others use; its load average stands beside them.
 
 Then a service with so many events behind it is killed under load, and started again: how long until
-it is ready, and until it has decided.
+it is ready, and until it has decided. Its byte code is kept, as that of an installed package is.
 """
 
 import argparse
+import atexit
+import functools
 import json
 import os
 import random
@@ -56,6 +58,7 @@ class ServiceProcess:
             [*command, "--data", str(place), "--port", str(port), *options],
             stderr=subprocess.PIPE,
             text=True,
+            env=environment(),
         )
         self.url = ""
 
@@ -84,20 +87,35 @@ class ServiceProcess:
     def cpu(self) -> dict[str, float]:
         """CPU seconds so far, of the process that was started, of its learner and its workers."""
         found = {"service": _cpu(self.process.pid)}
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        for pid in map(int, children.read_text().split()):
+        for pid in self.children():
             words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
             for kind in ("learner", "worker"):
                 if f"melee.serve.{kind}" in words:
                     found[f"{kind}s"] = found.get(f"{kind}s", 0.0) + _cpu(pid)
         return found
 
+    def children(self) -> list[int]:
+        """The ids of the processes that it has started."""
+        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(pid) for pid in path.read_text().split()]
+
     def stop(self, how: int = signal.SIGTERM) -> None:
-        """End it."""
+        """End it; a kill is one of all its processes, none of which may finish anything."""
+        for pid in self.children() if how == signal.SIGKILL else ():
+            os.kill(pid, how)
         self.process.send_signal(how)
         self.process.wait(60)
         assert self.process.stderr is not None
         self.process.stderr.close()
+
+
+@functools.cache
+def environment() -> dict[str, str]:
+    """That of the services: byte code is kept in a place of its own, whatever this process does."""
+    place = tempfile.mkdtemp(prefix="melee-byte-code-")
+    atexit.register(shutil.rmtree, place)
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": place}
 
 
 def _cpu(pid: int) -> float:
