@@ -236,10 +236,21 @@ def load_test(
     pairs: Annotated[int, typer.Option(min=1, help="Decisions, each with its reward.")] = 10_000,
     callers: Annotated[int, typer.Option(min=1, help="How many there are at once.")] = 64,
     agent: Annotated[str | None, typer.Option(help="Which agent's.")] = None,
+    candidates: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Candidates with each question, for an agent that has no actions of its own.",
+        ),
+    ] = None,
+    catalogue: Annotated[
+        Path | None,
+        typer.Option(help="A JSON file of labels and features to draw them from; else made up."),
+    ] = None,
     key: Annotated[
         str | None, typer.Option(envvar="MELEE_KEY", help="A key; better set MELEE_KEY.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of contexts and rewards.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of contexts, candidates and rewards.")] = 0,
 ) -> None:
     """Decide and reward as fast as a service answers, and print how long answers take.
 
@@ -249,10 +260,15 @@ def load_test(
 
     from melee.client import AsyncClient
     from melee.client.load import load as run
+    from melee.client.load import read_catalogue
+
+    items = None if catalogue is None else read_catalogue(catalogue)
+    each = candidates or (0 if items is None else min(10, len(items)))
 
     async def main() -> Any:
         async with AsyncClient(url, key=key, agent=agent, connections=callers) as client:
-            return await run(client, n_callers=callers, n_pairs=pairs, seed=seed)
+            about = {"n_callers": callers, "n_pairs": pairs, "seed": seed}
+            return await run(client, **about, n_candidates=each, items=items)
 
     with asyncio.Runner(loop_factory=_quick_loop()) as runner:
         found = runner.run(main())
