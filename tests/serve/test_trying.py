@@ -189,6 +189,41 @@ def test_an_apprentice_repeats_and_learns(tmp_path):
     again.close()
 
 
+def test_trials_shadows_and_choices_among_candidates(tmp_path):
+    """What holds of actions that stay holds of candidates, which come with each question."""
+    local = Local(tmp_path, {"agent": {"explorer": "epsilon-greedy"}})
+    assert trial(local, "random", explorer="uniform", share=0.5)[0] == 200
+    assert trial(local, "shade", explorer="linucb", share=0)[0] == 200
+    status, answer = trial(local, "odd", explorer="cover", share=0)
+    assert (status, "candidates" in answer["error"]) == (400, True)
+    rng = random.Random(0)
+
+    def shelf(i):
+        return {f"{label}{i % 7}": {"kind": label, "age": i % 5} for label in WORTH}
+
+    for i in range(240):
+        body = {"context": {"hour": i % 24}, "actions": shelf(i), "id": f"i{i}"}
+        if i % 4 == 3:
+            body |= {"chosen": rng.choice(list(shelf(i))), "probability": 1 / 3}
+        status, made = local.ask("POST", "/v1/decisions", body)
+        assert status == 200, made
+        assert local.ask("POST", "/v1/decisions", body) == (200, made)
+        assert local.ask("POST", "/v1/decisions", {**body, "actions": shelf(i + 1)})[0] == 409
+        reward = {"reward": float(rng.random() < WORTH[made["action"][0]])}
+        assert local.ask("POST", f"/v1/decisions/i{i}/reward", reward)[0] == 200
+    made = local.ask("POST", "/v1/decisions", {"contexts": [{}, {}], "actions": shelf(1)})
+    assert made[0] == 200
+    found = {one["trial"]: one for one in local.ask("GET", "/v1/trials")[1]["trials"]}
+    assert {name: one["kind"] for name, one in found.items()} == {
+        "random": "share",
+        "shade": "shadow",
+        "apprentice": "apprentice",
+    }
+    assert (found["random"]["rounds"], found["apprentice"]["rounds"]) == (180, 60)
+    assert found["shade"]["rounds"] == 180 - found["random"]["own"]
+    check_journal(tmp_path, local)
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from melee.agent.keeping import Keeper, recover, reopen, unique_prefix
 from melee.agent.trials import acted, agent_name, check_trial, draw
 from melee.errors import InputError, shown
+from melee.explorers import parse
 from melee.journal import Journal
 from melee.trials.beginning import begin_trial
 from melee.trials.shadow import Shadow
@@ -234,6 +235,8 @@ def begin(
     agent = keeper.agent
     known = agent._trials.get(name)
     trial = check_trial(name, explorer, share, agent._trials.values())
+    if agent.actions is None:
+        parse(trial.explorer).check_candidates()
     if known is not None and known.explorer != trial.explorer:
         raise InputError(
             f"the trial {name} has the explorer {known.explorer}, and now {trial.explorer}; give "
@@ -249,7 +252,9 @@ def begin(
 
 
 def align(agent: "Agent", other: "Agent") -> None:
-    """Have another agent know the same actions."""
+    """Have another agent know the same actions, where they do not come with the question."""
+    if agent.actions is None:
+        return
     now, then = agent.actions_, other.actions_
     other.add_actions([label for label in now if label not in then])
     other.remove_actions([label for label in then if label not in now])
