@@ -91,14 +91,18 @@ def test_an_entry_runs_as_machine_code(fresh):
 
 
 def test_machine_code_that_needs_more_of_numba_has_all_of_it_loaded(fresh, monkeypatch):
+    from numba import cloudpickle
+    from numba.core import serialize
+    from numba.core.registry import cpu_target
+
     from melee.compiled import codegen
 
     kinds = (float, int, ("<f8", 1, "C", True))
-    needed, parts = codegen.cloudpickle.loads(codegen.compile_kernel(steps, kinds, lambda: None)[1])
+    needed, parts = cloudpickle.loads(codegen.compile_kernel(steps, kinds, lambda: None)[1])
     asked = []
-    monkeypatch.setattr(codegen.cpu_target.target_context, "refresh", lambda: asked.append(1))
+    monkeypatch.setattr(cpu_target.target_context, "refresh", lambda: asked.append(1))
     for names, times in ((needed, 0), ([*needed, "numba_of_tomorrow"], 1)):
-        run = codegen.load_kernel(codegen.serialize.dumps((names, parts)))
+        run = codegen.load_kernel(serialize.dumps((names, parts)))
         total = np.zeros(1)
         run(2.0, 5, total)
         assert total[0] == 30.0

@@ -269,5 +269,6 @@ def test_what_is_wrong_with_a_catalogue_is_said_in_a_sentence(tmp_path, text, se
 
 @pytest.mark.parametrize("n", [3, -1])
 def test_no_more_candidates_are_asked_for_than_there_are(n):
+    nobody: Any = None
     with pytest.raises(InputError, match=f"{n} candidates are to come .* and there are 2 to draw"):
-        asyncio.run(load(None, n_callers=1, n_pairs=1, n_candidates=n, items=SHELF))
+        asyncio.run(load(nobody, n_callers=1, n_pairs=1, n_candidates=n, items=SHELF))
