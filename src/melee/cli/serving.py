@@ -74,10 +74,9 @@ def serve(
     from melee.errors import InputError
 
     with without_collecting():
-        from melee.journal.postgres import without_password
         from melee.serve.keys import Keys, read_keys
         from melee.serve.logs import log_to_stderr
-        from melee.serve.server import check_host
+        from melee.serve.sockets import check_host
         from melee.serve.supervisor import check_workers
 
     log_to_stderr(log_level, log_format)
@@ -113,6 +112,8 @@ def serve(
                 "melee: there is no agent yet; give --actions, or --candidates, or PUT one to "
                 "/v1/agents/NAME"
             )
+        from melee.journal.postgres import without_password
+
         listed = ", ".join(names) or "no agent yet"
         place = without_password(data)
         say(f"melee serves {listed} at http://{where}:{port}, data in {place}")
@@ -150,12 +151,14 @@ def _serve_alone(
 ) -> None:
     """One process does everything."""
     from melee.collecting import settle, without_collecting
-    from melee.serve.app import App
-    from melee.serve.server import listen, serve
-    from melee.serve.service import Service, open_journal
 
-    listening = listen(*address)
     with without_collecting():
+        from melee.serve.app import App
+        from melee.serve.server import serve
+        from melee.serve.service import Service, open_journal
+        from melee.serve.sockets import listen
+
+        listening = listen(*address)
         service = Service(open_journal(data, keep_days))
         try:
             service.open(*about)
