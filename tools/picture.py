@@ -55,7 +55,7 @@ def live(place: Path) -> None:
 
 def interest(reader: dict[str, Any], action: str) -> float:
     """The chance that somebody reads on."""
-    likes = {
+    likes: dict[str, float] = {
         "sports": 0.45 if reader["device"] == "phone" else 0.15,
         "politics": 0.006 * (reader["age"] - 18),
         "science": 0.4 if reader["device"] == "desk" else 0.2,
