@@ -6,7 +6,6 @@ What a context, a label or a reward may be is the library's to say, in its own s
 from collections.abc import Sequence
 from typing import Any
 
-from melee.agent.arguments import read_labels
 from melee.errors import InputError, shown
 from melee.history.jsonl import parse
 from melee.labels import Label, label_from_json
@@ -118,6 +117,8 @@ def offer(given: Any, most: int) -> Any:
     listed = entries({"actions": given}, "actions", most)
     if not any(isinstance(entry, dict) and "action" in entry for entry in listed):
         return [label_from_json(label) for label in listed]
+    from melee.agent.arguments import read_labels  # a worker, which has no agents, never gets here
+
     pairs = [check_names(entry, ("action", "features"), ("action",)) for entry in listed]
     labels = read_labels([label_from_json(pair["action"]) for pair in pairs], 1)
     return {label: pair.get("features") for label, pair in zip(labels, pairs, strict=True)}
