@@ -169,8 +169,8 @@ def past(place: Path, n_events: int) -> None:
     agent.close()
 
 
-def start(place: Path, *options: str) -> tuple[float, float]:
-    """Kill a service under load, and start it again: seconds to ready, and to a decision."""
+def start(place: Path, *options: str) -> tuple[float, float, float]:
+    """Kill a service under load, and start it again: seconds to ready, to a decision; the load."""
     service = ServiceProcess(place, *options)
     service.wait()
     caller = subprocess.Popen(
@@ -189,10 +189,12 @@ def start(place: Path, *options: str) -> tuple[float, float]:
     decided = time.perf_counter() - service.began
     service.stop(signal.SIGKILL)
     time.sleep(1.0)
-    return ready, decided
+    return ready, decided, os.getloadavg()[0]
 
 
-def table(sides: dict[str, list[Figure]], starts: dict[str, list[tuple[float, float]]]) -> str:
+def table(
+    sides: dict[str, list[Figure]], starts: dict[str, list[tuple[float, float, float]]]
+) -> str:
     """For the documentation."""
     lines = [
         "| | pairs a second: best, median | CPU µs a pair |",
@@ -218,10 +220,11 @@ def table(sides: dict[str, list[Figure]], starts: dict[str, list[tuple[float, fl
         f"shares; load average {min(loads):.1f} to {max(loads):.1f}.",
     ]
     for name, times in starts.items():
-        ready, decided = min(times)
+        ready, decided, average = min(times)
         lines.append(
             f"\nKilled under load with {name} and started again: ready after {ready:.2f} s, the "
-            f"first decision after {decided:.2f} s, best of {len(times)}."
+            f"first decision after {decided:.2f} s, best of {len(times)}; load average "
+            f"{average:.1f}."
         )
     return "\n".join(lines)
 
@@ -242,7 +245,7 @@ def main() -> None:
         "one process, in memory": [],
         "two workers": [],
     }
-    starts: dict[str, list[tuple[float, float]]] = {}
+    starts: dict[str, list[tuple[float, float, float]]] = {}
     try:
         for i in range(given.repeats):
             for name, figures in sides.items():
