@@ -6,7 +6,7 @@ from typing import Any
 
 from melee import InputError
 from melee.agent.folding import fold
-from melee.agent.keeping import created
+from melee.agent.recovering import created
 from melee.journal import Journal
 from tests.agent_lives import ACTIONS, named_context, reward_of
 

@@ -9,7 +9,8 @@ import numpy as np
 from melee.agent import Agent
 from melee.agent.catalogue import Catalogue
 from melee.agent.folding import fold, fold_decision, get_ready
-from melee.agent.keeping import FEW, decision_of, earliest, newest, offered_in
+from melee.agent.recalling import decision_of, offered_in
+from melee.agent.recovering import FEW, earliest, newest
 from melee.errors import shown
 from melee.journal import Event, Journal, events
 from melee.labels import Label

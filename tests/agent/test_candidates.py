@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import melee
-from melee.agent import catalogue
+from melee.agent import familiar
 from melee.errors import InputError
 from melee.history import History
 
@@ -146,12 +146,12 @@ def test_the_oldest_records_are_forgotten(monkeypatch):
 
 
 def test_rows_that_are_kept_are_bounded(monkeypatch):
-    monkeypatch.setattr(catalogue, "MOST_KEPT", 20)
+    monkeypatch.setattr(familiar, "MOST_KEPT", 20)
     agent = melee.Agent(explorer="linucb")
     for i in range(30):
         agent.act(READER, actions={f"a{i}-{j}": {"n": float(j)} for j in range(5)})
     known: Any = agent._knowledge
-    assert len(known._kept) <= 25
+    assert len(known.familiar.kept) <= 25
 
 
 def test_a_log_carries_candidates_and_warms_another_agent(tmp_path):

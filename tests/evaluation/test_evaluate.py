@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 
 from melee.errors import InputError, UnknownNameError
 from melee.evaluation import Estimate, Evaluation, compare, evaluate
+from melee.evaluation.choices import choices
 from melee.evaluation.log import EvaluatedLog
-from melee.evaluation.off_policy import choices
 from melee.history import History, Round
 from tests.evaluation.worlds import (
     ACTIONS,
@@ -123,7 +123,7 @@ def test_rounds_that_stand_for_nothing_that_can_be_are_refused():
 
 
 def test_an_explorer_learns_a_round_as_often_as_it_stands_for_others(monkeypatch):
-    module = import_module("melee.evaluation.off_policy")
+    module = import_module("melee.evaluation.choices")
     agent: Any = StubAgent(ACTIONS)
     learned = []
     agent.learn = lambda *record: learned.append(record[1])
@@ -227,7 +227,7 @@ def test_an_agent_is_asked_for_all_actions_where_none_are_logged():
 
 
 def test_a_spec_answers_for_each_round_before_it_learns_it(monkeypatch):
-    module = import_module("melee.evaluation.off_policy")
+    module = import_module("melee.evaluation.choices")
     monkeypatch.setattr(module, "fresh_agent", lambda log, spec, seed: StubAgent(log.labels))
     history = clean_log()
     chosen, outside = choices(EvaluatedLog(history), "stub", seed=0)

@@ -25,4 +25,5 @@ def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr("melee.agent.overdue.time", clock)
     monkeypatch.setattr("melee.agent.keeping.time", clock)
+    monkeypatch.setattr("melee.agent.opening.time", clock)
     return clock

@@ -11,7 +11,7 @@ import pytest
 import melee
 from melee import InputError
 from melee.agent.exporting import rounds
-from melee.agent.keeping import recover
+from melee.agent.recovering import recover
 from melee.auditing import audit
 from melee.history import History
 from melee.journal import Journal, events, verify

@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 from melee import Agent, DataError, InputError
-from melee.agent import keeping
+from melee.agent import recovering
 from melee.errors import MeleeWarning
 from melee.history import History
 from melee.journal import Journal, verify
@@ -90,7 +90,7 @@ def test_a_damaged_snapshot_is_left_out_for_an_older_one(place, clock):
     path = place / "snapshots" / newest.name
     for content in (path.read_bytes()[:-40], b"", bytes(500)):
         path.write_bytes(content)
-        assert keeping.newest(reading(place), until=newest.head.seq)[1] == older.head
+        assert recovering.newest(reading(place), until=newest.head.seq)[1] == older.head
         again = Agent(ACTIONS, "linucb", journal=place)
         assert again.fingerprint == before
         crash(again)

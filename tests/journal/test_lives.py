@@ -25,6 +25,7 @@ def journaled(life):
             parent = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
             self.directory = Path(tempfile.mkdtemp(prefix="melee-life-", dir=parent))
             self.patch.setattr("melee.agent.keeping.time", self.clock)
+            self.patch.setattr("melee.agent.opening.time", self.clock)
             self.options = options
             return Agent(**options, journal=self.directory)
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from melee import Agent
-from melee.agent.keeping import recover
+from melee.agent.recovering import recover
 from melee.journal import Journal, verify
 from melee.journal.events import is_next
 from melee.journal.sqlite import FILE, SQLite

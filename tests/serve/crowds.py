@@ -29,6 +29,21 @@ def everybody(pid: int) -> list[int]:
     return [one for some in children(pid).values() for one in some]
 
 
+def kept_in(journal):
+    """The actions and the rewards of decisions by their ids; a whole journal has each once."""
+    assert list(verify(journal)) == []
+    decisions, rewards = {}, {}
+    for event in journal.events():
+        if event.kind == "decision":
+            assert event.id not in decisions
+            labels = journal.offer(event.content["offer"]).labels
+            decisions[event.id] = labels[event.content["action"]]
+        elif event.kind == "reward":
+            assert event.id not in rewards
+            rewards[event.id] = event.content["reward"]
+    return decisions, rewards
+
+
 class Crowd:
     """Callers who decide and reward, and what they were told."""
 
@@ -68,16 +83,7 @@ class Crowd:
     def check(self, place):
         """All that was acknowledged is in the journal, once, and makes the model that is there."""
         journal = reading(place)
-        assert list(verify(journal)) == []
-        decisions, rewards = {}, {}
-        for event in journal.events():
-            if event.kind == "decision":
-                assert event.id not in decisions
-                labels = journal.offer(event.content["offer"]).labels
-                decisions[event.id] = labels[event.content["action"]]
-            elif event.kind == "reward":
-                assert event.id not in rewards
-                rewards[event.id] = event.content["reward"]
+        decisions, rewards = kept_in(journal)
         lost = {id for id, action in self.decisions.items() if decisions.get(id) != action}
         lost |= {id for id, reward in self.rewards.items() if rewards.get(id) != reward}
         assert not lost

@@ -141,3 +141,19 @@ def running(place, *options, env=None):
             server.stop()
         elif server.process.stderr is not None:
             server.process.stderr.close()
+
+
+def said_instead_of_serving(directory, *options):
+    """What `melee serve` says where it cannot begin: a sentence, and no traceback."""
+    done = subprocess.run(
+        [sys.executable, "-m", "melee.cli", "serve", "--port", "0", "--data", "data", *options],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr

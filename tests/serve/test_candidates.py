@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from melee.agent.keeping import offered_in
+from melee.agent.recalling import offered_in
 from melee.auditing import audit
 from melee.cli import app
 from melee.client import AsyncClient, Client

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from melee.agent.keeping import recover
+from melee.agent.recovering import recover
 from melee.auditing import audit
 from melee.errors import DataError
 from melee.journal import verify

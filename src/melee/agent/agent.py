@@ -21,9 +21,10 @@ from melee.agent.arguments import check_seconds, read_labels
 from melee.agent.catalogue import Catalogue
 from melee.agent.explanation import Explanation
 from melee.agent.ids import Ids
-from melee.agent.keeping import Keeper, begin, keep
+from melee.agent.keeping import Keeper
 from melee.agent.knowledge import Knowledge, Labels
 from melee.agent.locks import guard_against_forks, new_lock
+from melee.agent.opening import begin, keep
 from melee.agent.parameters import DEFAULT_FLOOR, PARAMETERS, check_written, read_actions
 from melee.agent.pending import Pending
 from melee.agent.show import as_html, as_text

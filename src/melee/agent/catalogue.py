@@ -2,30 +2,22 @@
 
 Memory is bounded. Of the candidates that were learned from latest, as many as models have records
 of, it remembers what each earned; any other one, new or forgotten, is judged by its features alone.
-Rows of features are kept for those that were offered latest, to be found again quickly.
 """
 
-import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from melee.agent.arguments import read_labels
+from melee.agent.familiar import Familiar
 from melee.agent.file import Arrays
-from melee.agent.knowledge import (
-    MAX_MODEL_BYTES,
-    MOST_EARNED,
-    Encoded,
-    Knowledge,
-    Labels,
-    Lesson,
-)
+from melee.agent.knowledge import MAX_MODEL_BYTES, MOST_EARNED, Encoded, Knowledge, Labels, Lesson
+from melee.agent.offered import MOST_CANDIDATES, Offered, offer
 from melee.agent.pairs import LEAST_ROOM, PairModel
 from melee.arrays import Floats, Ints
 from melee.checks import RewardRange, read_number, read_whole
-from melee.contexts import Context, read_features
+from melee.contexts import Context
 from melee.errors import DataError, InputError, shown
 from melee.explorers import Explorer
 from melee.explorers.candidates import N_RECORDS, N_UNITS
@@ -33,34 +25,6 @@ from melee.features import FeatureMap
 from melee.labels import Label, check_label, label_from_json, label_to_json
 
 _NONE = (-1,)
-MOST_KEPT = 2**15
-"""Candidates whose rows are kept."""
-MOST_CANDIDATES = 2**17
-"""Candidates of one decision."""
-
-
-class Offered(NamedTuple):
-    """The candidates of one decision, read and checked."""
-
-    labels: Labels
-    features: tuple[Context, ...]
-    content: Ints  # a checksum of the labels
-
-
-class _Latest(NamedTuple):
-    """What was offered the last time, which is often what is offered the next."""
-
-    given: dict[Label, Context]
-    offered: Offered
-    table: Floats
-
-
-class _Kept(NamedTuple):
-    """A candidate's features, and where its row is."""
-
-    features: Context
-    row: int
-    is_known: bool  # whether learning them would find nothing new
 
 
 class Catalogue(Knowledge):
@@ -102,19 +66,13 @@ class Catalogue(Knowledge):
         """What follows from the rest."""
         taken = {record for record, _, _ in self.items.values()}
         self._free = [record for record in range(N_RECORDS - 1, -1, -1) if record not in taken]
-        self._drop_rows()
+        self.familiar = Familiar(self.traits)
         self._is_known = False  # whether learning the latest context would find nothing new
         self._action, self._reward = np.zeros(1, np.int64), np.zeros(1)
         self._probability = np.zeros(1)
         # Half of the columns are of contexts, and half of candidates.
         most = self.model.most_features(MAX_MODEL_BYTES // 4) - N_UNITS
         self.features.limit = self.traits.limit = max(most // 2, 1)
-
-    def _drop_rows(self) -> None:
-        self._kept: dict[Label, _Kept] = {}
-        self._table = np.zeros((LEAST_ROOM, self.traits.n_features))
-        self._revision = self.traits.revision
-        self._latest: _Latest | None = None
 
     @property
     def labels(self) -> Labels:  # type: ignore[override]
@@ -180,35 +138,14 @@ class Catalogue(Knowledge):
 
     def read(self, actions: Any) -> Offered:
         """The candidates that a caller offers; changes nothing that matters."""
-        if self._revision != self.traits.revision:
-            self._drop_rows()
-        latest = self._latest
-        again = latest is not None and _same(latest.given, actions)
-        if again and latest is not None and tuple(actions) == latest.offered.labels:
-            return latest.offered
-        pairs = _listed(actions)
-        if not 1 <= len(pairs) <= MOST_CANDIDATES:
-            raise InputError(
-                f"there are {len(pairs)} candidates; expected 1 to {MOST_CANDIDATES:,}"
-            )
-        kept, features = self._kept, []
-        labels = tuple(label if type(label) is str else check_label(label) for label, _ in pairs)
-        if type(actions) is not dict:  # whose labels differ
-            read_labels(labels, 1)
-        for label, (_, given) in zip(labels, pairs, strict=True):
-            known = kept.get(label)
-            if known is None or not _same(known.features, given):
-                features.append(read_features(given, f"candidate {shown(label)}"))
-            else:
-                features.append(known.features)
-        return offer(labels, tuple(features))
+        return self.familiar.read(actions)
 
     def ready(self, context: Context, chosen: Ints | None) -> None:
         """Nothing is to be done before a round is learned: learning it takes in what is new."""
 
     def ready_for(self, context: Context, offered: Offered) -> None:
         """Be ready for a context and candidates like these; refuse other kinds than before."""
-        if self._latest is not None and self._latest.offered is offered and not self._is_behind:
+        if self.familiar.is_latest(offered) and not self._is_behind:
             self.features.expect(context)
             return
         self.check_kinds([offered])  # before anything is fixed by the first ones
@@ -261,31 +198,7 @@ class Catalogue(Knowledge):
         if self.traits.width is None or self.features.width is None:  # all are alike
             return row, np.zeros((n, self.traits.n_features)), np.array(records, np.int64)
         self._is_known = self.features.encode(context, row)
-        latest = self._latest
-        if latest is not None and latest.offered is offered:
-            return row, latest.table, np.array(records, np.int64)
-        if self._revision != self.traits.revision or len(self._kept) > MOST_KEPT:
-            self._drop_rows()
-        kept, places = self._kept, np.empty(n, np.int64)
-        for i, (label, features) in enumerate(zip(offered.labels, offered.features, strict=True)):
-            known = kept.get(label)
-            if known is None or known.features is not features:
-                known = self._keep(label, features)
-            places[i] = known.row
-        table = self._table[places]
-        named = dict(zip(offered.labels, offered.features, strict=True))
-        self._latest = _Latest(named, offered, table)
-        return row, table, np.array(records, np.int64)
-
-    def _keep(self, label: Label, features: Context) -> _Kept:
-        place = len(self._kept)
-        if label in self._kept:
-            place = self._kept[label].row
-        elif place == len(self._table):
-            self._table = np.concatenate([self._table, np.zeros_like(self._table)])
-        is_known = self.traits.encode(features, self._table[place])
-        self._kept[label] = _Kept(features, place, is_known)
-        return self._kept[label]
+        return row, self.familiar.rows(offered), np.array(records, np.int64)
 
     def choose(
         self, context: Context, offered: Offered, draw: int
@@ -297,13 +210,7 @@ class Catalogue(Knowledge):
         pmf = np.empty(len(offered.labels))
         row, table, records = self.rows(context, offered)
         action = self.model.decide(row, table, records, draw, self.floor, pmf)
-        if not self._is_known:
-            return pmf.tolist(), action, None
-        label = offered.labels[action]
-        kept = self._kept[label]
-        if not kept.is_known:
-            kept = self._keep(label, kept.features)
-        if not kept.is_known:
+        if not (self._is_known and self.familiar.is_known(offered.labels[action])):
             return pmf.tolist(), action, None
         pair = np.concatenate((row, table[action, ::-1]))[self.model.sides]
         return pmf.tolist(), action, (self.features.revision + self.traits.revision, pair)
@@ -392,7 +299,7 @@ class Catalogue(Knowledge):
         self.sides += [-1 - i for i in range(len(self.sides) - here, there)]
         for model in self.models:
             model.take_in(self.sides, self.columns, self._filled, self.room)  # type: ignore[attr-defined]
-        self._drop_rows()
+        self.familiar.clear()
 
     @property
     def _filled(self) -> list[float]:
@@ -429,57 +336,8 @@ class Catalogue(Knowledge):
         }
 
 
-def offer(labels: Labels, features: tuple[Context, ...]) -> Offered:
-    """Candidates that were read."""
-    content = zlib.crc32(repr(labels).encode("utf-8", "surrogatepass"))
-    return Offered(labels, features, np.array([content], np.int64))
-
-
 def _numbers(features: FeatureMap) -> set[int]:
     """The features that are numbers."""
     if features.width:
         return set(range(features.width))
     return {column.number for column in features.columns.values()}
-
-
-def _same(known: Any, given: Any) -> bool:
-    """Whether features are those that are known, to be found quickly."""
-    if type(given) is not dict or type(known) is not dict:
-        return False
-    try:
-        return bool(known == given)
-    except Exception:  # whatever an object of the caller's raises
-        return False
-
-
-def _listed(actions: Any) -> list[tuple[Label, Any]]:
-    """Candidates as pairs of a label and features."""
-    if isinstance(actions, dict):
-        return list(actions.items())
-    library = type(actions).__module__.partition(".")[0]
-    if library in ("pandas", "polars") and hasattr(actions, "columns"):
-        return _rows_of(actions, library)
-    if isinstance(actions, list | tuple | set | frozenset):
-        return [(label, None) for label in actions]
-    raise InputError(
-        f"actions are {shown(actions)}; expected candidates as a dict of labels and features, or "
-        "a table whose index, or column `id`, has their labels"
-    )
-
-
-def _rows_of(table: Any, library: str) -> list[tuple[Label, Any]]:
-    """The rows of a table; NaN in those of pandas stands for missing values."""
-    names = list(table.columns)
-    if len(set(names)) < len(names):
-        raise InputError("the table of candidates has two columns of one name; rename one")
-    if library == "polars":
-        if "id" not in names:
-            raise InputError("the table of candidates has no column `id`; expected their labels")
-        rows = list(table.iter_rows(named=True))
-        return [(row.pop("id"), row) for row in rows]
-    rows = table.to_dict("records")
-    labels = [row.pop("id") for row in rows] if "id" in names else table.index.tolist()
-    return [
-        (label, {k: None if isinstance(v, float) and v != v else v for k, v in row.items()})
-        for label, row in zip(labels, rows, strict=True)
-    ]

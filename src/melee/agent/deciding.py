@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from melee.agent.arguments import check_alike, read_labels
-from melee.agent.catalogue import Offered
 from melee.agent.ids import Ids, check_new, read_new
 from melee.agent.knowledge import Encoded, Labels
+from melee.agent.offered import Offered
 from melee.agent.overdue import give_up, keep_room, now
 from melee.agent.pending import Waiting
 from melee.arrays import Ints

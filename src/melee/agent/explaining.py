@@ -17,12 +17,13 @@ import numpy as np
 
 from melee import growth
 from melee.agent.arguments import read_labels
-from melee.agent.catalogue import Catalogue, Offered, offer
+from melee.agent.catalogue import Catalogue
 from melee.agent.explanation import Explained, Explanation, Influence
-from melee.agent.keeping import explain_past, offered_in
 from melee.agent.knowledge import Knowledge, Labels
+from melee.agent.offered import Offered, offer
 from melee.agent.offering import read_offer
 from melee.agent.questions import Question, recall, recall_offered
+from melee.agent.recalling import explain_past, offered_in
 from melee.arrays import Floats, Ints
 from melee.compiled import is_implemented
 from melee.contexts import Context, Value, read_context

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from melee.agent.keeping import decision_of, earliest, offered_in
+from melee.agent.recalling import decision_of, offered_in
+from melee.agent.recovering import earliest
 from melee.history import Round
 from melee.journal import Journal, events
 from melee.labels import label_from_json

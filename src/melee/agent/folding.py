@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from melee.agent import trials
-from melee.agent.catalogue import Catalogue, Offered
-from melee.agent.catalogue import offer as offer_read
+from melee.agent.catalogue import Catalogue
 from melee.agent.knowledge import Labels, Lesson
+from melee.agent.offered import Offered
+from melee.agent.offered import offer as offer_read
 from melee.agent.pending import Waiting
 from melee.arrays import Floats
 from melee.checks import check_probability, check_reward

@@ -1,6 +1,8 @@
 """Ids of decisions: those that callers bring, and those that are made here."""
 
 import hashlib
+import os
+import time
 import zlib
 from array import array
 from collections.abc import Iterable
@@ -104,3 +106,11 @@ def check_text(id: Any) -> None:
     """Refuse what could not be the id of any decision."""
     if not isinstance(id, str):
         raise InputError(f"id is {shown(id)}; expected the text of a decision's id")
+
+
+def unique_prefix() -> str:
+    """What ids begin with: no other process, and no other life of this one, has the same.
+
+    Seconds first, so that ids of about the same time are close to each other in an index.
+    """
+    return f"{int(time.time()):08x}{os.urandom(6).hex()}"

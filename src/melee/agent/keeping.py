@@ -10,48 +10,33 @@ import logging
 import os
 import threading
 import time
-import warnings
-from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from melee.agent import storing, trials
-from melee.agent.catalogue import Offered
-from melee.agent.explanation import Explanation
-from melee.agent.folding import CHANGEABLE, change_settings, fold, fold_decision
-from melee.agent.ids import Ids
+from melee.agent.ids import Ids, unique_prefix
 from melee.agent.knowledge import Labels, Lesson
+from melee.agent.noted_offers import NotedOffers
+from melee.agent.offered import Offered
 from melee.agent.pending import Waiting
+from melee.agent.recovering import recover
 from melee.agent.rolling_back import Past, check_place, take_over
-from melee.contexts import Context
-from melee.decision import Decision
-from melee.errors import DataError, InputError, MeleeError, MeleeWarning, shown
-from melee.journal import Event, Head, Journal, events
+from melee.errors import DataError, InputError, MeleeError, MeleeWarning
+from melee.journal import Head, Journal, events
 from melee.journal.commits import Ticket
-from melee.labels import Label, label_from_json, label_to_json
-from melee.version import __version__
+from melee.labels import Label, label_to_json
 
 if TYPE_CHECKING:
     from melee.agent.agent import Agent
 
 GIVEN = "given"
 """What stands for the policy where the caller chose."""
-FEW = 64
-"""Events that are folded without waiting for machine code."""
 REST = 20.0
 """A snapshot that took a second is followed by so many without one."""
 _log = logging.getLogger("melee")
-
-
-class _Base(NamedTuple):
-    """Candidates that are in the table of offers."""
-
-    offered: Offered
-    features: dict[Label, Context]
-    offer: events.Offer
 
 
 class Keeper:
@@ -81,9 +66,7 @@ class Keeper:
         self.ids.are_others = True
         self._last = Ticket(seq=position.seq)
         self._unit: list[events.Draft] = []
-        self._offer: tuple[Labels, events.Offer] | None = None
-        self._base: _Base | None = None
-        self._once: tuple[Offered, dict[Label, Context]] | None = None  # candidates that came once
+        self._offers = NotedOffers()
         self._is_behind = False  # whether a call was interrupted while it changed the agent
         self._n_failures = journal.n_failures  # those that the agent has recovered from
         self._since = 0  # events since the last snapshot
@@ -157,7 +140,7 @@ class Keeper:
         self.agent._knowledge, self.agent._pending = agent._knowledge, agent._pending
         self.agent._ids, self.agent._trials = agent._ids, agent._trials
         self._last = Ticket(seq=position.seq)
-        self._offer, self._base, self._once = None, None, None
+        self._offers = NotedOffers()
         self._is_behind, self._n_failures = False, failures
 
     # -- what is noted ----------------------------------------------------------------------
@@ -175,10 +158,10 @@ class Keeper:
         knowledge, change = self.agent._knowledge, None
         if offered is not None:
             some = False
-            offer, change = self._offer_among(offered)
+            offer, change = self._offers.among(offered)
         else:
             some = labels is not knowledge.labels
-            offer = self._offer_of(labels, some=some)
+            offer = self._offers.of(labels, some=some)
         left = tuple(float(array[0]) for array in knowledge.model.latest)
         further = getattr(self._local, "about", {})
         policy = GIVEN if "given" in further else self.agent._policy
@@ -251,31 +234,6 @@ class Keeper:
             self.snapshot()
         except MeleeError as error:
             _log.warning("%s: no snapshot was written (%s)", self.journal.where, error)
-
-    def _offer_of(self, labels: Labels, *, some: bool) -> events.Offer:
-        if some:
-            return events.offer_of(labels)
-        if self._offer is None or self._offer[0] is not labels:
-            self._offer = labels, events.offer_of(labels)
-        return self._offer[1]
-
-    def _offer_among(self, offered: Offered) -> tuple[events.Offer, events.Change | None]:
-        """Candidates as what is there in full, and what they differ by from that."""
-        labels, features = offered.labels, offered.features
-        if self._base is not None:
-            if self._base.offered is offered:
-                return self._base.offer, None
-            change = events.changed_from(self._base.features, labels, features)
-            if change is not None:
-                return self._base.offer, None if change.is_none else change
-        named = dict(zip(labels, features, strict=True))
-        if self._once is not None:
-            once, before = self._once
-            if once is offered or events.changed_from(before, labels, features) is not None:
-                self._base = _Base(offered, named, events.offer_among(labels, features))
-                return self._base.offer, None
-        self._once = offered, named
-        return events.nothing(), events.in_full(labels, features)
 
     def check_new(self, id: str) -> None:
         """Refuse the id of any decision in the journal, however long ago."""
@@ -351,242 +309,3 @@ def _number(done: Ticket) -> int:
     if done.seq is None:
         raise DataError("the journal failed meanwhile; try again")
     return done.seq
-
-
-def unique_prefix() -> str:
-    """What ids begin with: no other process, and no other life of this one, has the same.
-
-    Seconds first, so that ids of about the same time are close to each other in an index.
-    """
-    return f"{int(time.time()):08x}{os.urandom(6).hex()}"
-
-
-# -- opening -----------------------------------------------------------------------------------
-
-
-def recover(journal: Journal, *, until: int | None = None, log: Any = None) -> tuple["Agent", Head]:
-    """The agent of a journal, and the last event in it: a snapshot, and all events after it.
-
-    Parameters
-    ----------
-    journal
-        It is only read.
-    until
-        The last event to fold; by default the last there is.
-    log
-        The agent's.
-    """
-    end = journal.head if until is None else Head(until)
-    agent, place = newest(journal, until=end.seq, log=log)
-    found = journal.events(after=place, until=end.seq)
-    if end.seq - place.seq > FEW:
-        for program in agent._programs:
-            program.wait()
-    last = fold(agent, found, journal)
-    return agent, place if last is None else last.head
-
-
-def newest(journal: Journal, *, until: int, log: Any = None) -> tuple["Agent", Head]:
-    """The agent of the newest good snapshot, or a new one, and the event that it is of."""
-    from melee.agent.agent import Agent
-
-    for snapshot in journal.snapshots(until):
-        where = journal.store.snapshots.where(snapshot)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", MeleeWarning)
-                return Agent.from_bytes(journal.read_snapshot(snapshot), log=log), snapshot.head
-        except DataError as error:
-            _log.warning("%s is left out: %s", where, error)
-    if journal.start.seq > 0:
-        raise _nothing_left(journal)
-    return created(journal, log), journal.start
-
-
-def earliest(journal: Journal) -> tuple["Agent", Head]:
-    """The agent at the first place that can be derived: as it was made, or its oldest snapshot.
-
-    Where agents share a journal, what retention has dropped for one may be more than what it has
-    dropped for another.
-    """
-    from melee.agent.agent import Agent
-
-    if journal.start.seq == 0:
-        return created(journal), journal.start
-    for snapshot in reversed(journal.snapshots()):
-        if snapshot.head.seq >= journal.start.seq:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", MeleeWarning)
-                    return Agent.from_bytes(journal.read_snapshot(snapshot)), snapshot.head
-            except DataError as error:
-                _log.warning("%s is left out: %s", snapshot.name, error)
-    raise _nothing_left(journal)
-
-
-def _nothing_left(journal: Journal) -> DataError:
-    return DataError(
-        f"{journal.where}: events up to {journal.start.seq} were dropped, and no good snapshot of "
-        f"{journal.name} is left; restore one from a copy"
-    )
-
-
-def created(journal: Journal, log: Any = None) -> "Agent":
-    """The new agent that the first event tells of."""
-    from melee.agent.agent import Agent
-
-    first = next(journal.events(), None)
-    if first is None or first.kind != events.CREATED:
-        raise DataError(
-            f"{journal.where}: no agent {journal.name!r} is in this journal; there are "
-            f"{', '.join(journal.store.agents()) or 'none'}"
-        )
-    try:
-        if "file" in first.content:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", MeleeWarning)
-                return Agent.from_bytes(b64decode(first.content["file"]), log=log)
-        given = dict(first.content["parameters"])
-        if given["actions"] is not None:
-            given["actions"] = [label_from_json(label) for label in given["actions"]]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MeleeWarning)
-            return Agent(**given, log=log)
-    except (KeyError, TypeError, ValueError) as error:
-        raise events.unreadable(first, error) from None
-
-
-def keep(agent: "Agent", journal: Journal) -> Keeper:
-    """Have a new agent be the one of the journal, or have a new journal begin with it."""
-    known = journal.store.latest_change(journal.name)
-    mine = agent._parameters()
-    if known is None and not journal.store.has(journal.name):
-        body = {"parameters": mine, **_about(agent)}
-        ticket = journal.append([events.change(events.CREATED, time.time(), body)])
-        journal.wait(ticket)
-        return Keeper(agent, journal, journal.head)
-    found, position = recover(journal, log=agent.log)
-    settings = _changed(journal, mine, found)
-    agent._knowledge, agent._pending, agent._ids = found._knowledge, found._pending, found._ids
-    agent._first_labels, agent._trials = found._first_labels, found._trials
-    for name in CHANGEABLE:
-        setattr(agent, name, getattr(found, name))
-    keeper = Keeper(agent, journal, position)
-    keeper._since = position.seq - max(
-        (snapshot.head.seq for snapshot in journal.snapshots()), default=0
-    )
-    _note_changes(keeper, settings, known)
-    return keeper
-
-
-def begin(agent: "Agent", journal: Journal) -> Keeper:
-    """Have a new journal begin with an agent as it is: what it knows is part of the first event."""
-    if journal.store.has(journal.name):
-        raise InputError(
-            f"{journal.where} has an agent {journal.name!r} already, which goes on by "
-            "Agent(..., journal=...); give another place, or another name: Journal(place, name)"
-        )
-    file = b64encode(agent.to_bytes()).decode()
-    body = {"parameters": agent._parameters(), **_about(agent), "file": file}
-    ticket = journal.append([events.change(events.CREATED, time.time(), body)])
-    journal.wait(ticket)
-    return Keeper(agent, journal, journal.head)
-
-
-def reopen(journal: Journal, *, note: bool = True) -> "Agent":
-    """The agent of a journal, with the parameters that it has there; it goes on from now.
-
-    What is otherwise than before (melee's version, the explorer's code) is noted, unless it is not
-    to be.
-    """
-    agent, position = recover(journal)
-    known = journal.store.latest_change(journal.name)
-    keeper = Keeper(agent, journal, position)
-    keeper._since = position.seq - max(
-        (snapshot.head.seq for snapshot in journal.snapshots()), default=0
-    )
-    agent.journal = journal
-    agent._hold(keeper)
-    if note:
-        _note_changes(keeper, {}, known)
-    return agent
-
-
-def _note_changes(keeper: Keeper, settings: dict[str, Any], known: Event | None) -> None:
-    """Note what is otherwise than before: parameters, the explorer's code, melee's version."""
-    about = _about(keeper.agent)
-    before = {} if known is None else known.content
-    if settings or any(before.get(name) != value for name, value in about.items()):
-        body = {"parameters": settings, **about}
-        with keeper:
-            keeper._unit.append(events.change(events.SETTINGS, time.time(), body))
-            change_settings(keeper.agent, settings)
-
-
-def _about(agent: "Agent") -> dict[str, str]:
-    return {"policy": agent._policy, "melee": __version__}
-
-
-def _changed(journal: Journal, mine: dict[str, Any], found: "Agent") -> dict[str, Any]:
-    """The parameters that are to change; refuses those that cannot."""
-    theirs = found._parameters()
-    if theirs["actions"] is None and mine["actions"] is not None:
-        raise InputError(
-            f"the actions are {shown(mine['actions'])}, and those of the agent in {journal.where} "
-            "come with each question; leave actions out, or give another place for a new agent"
-        )
-    now = [label_to_json(label) for label in found.actions_]
-    if mine["actions"] not in (theirs["actions"], now):
-        raise InputError(
-            f"the actions are {shown(mine['actions'])}, and the agent in {journal.where} began "
-            f"with {shown(theirs['actions'])} and has {shown(now)} now; give either of these, then "
-            "use add_actions and remove_actions"
-        )
-    changed = {name: mine[name] for name in CHANGEABLE if mine[name] != theirs[name]}
-    for name, value in mine.items():
-        fixed = name not in (*CHANGEABLE, "actions")
-        less = name == "max_pending" and name in changed and value < theirs[name]
-        if (fixed or less) and value != theirs[name]:
-            raise InputError(
-                f"{name} is {shown(value)}, and the agent in {journal.where} has "
-                f"{shown(theirs[name])}, which cannot {'become less' if less else 'change'}; give "
-                "that, or another place for a new agent"
-            )
-    return changed
-
-
-def offered_in(event: Event, journal: Journal) -> events.Offer:
-    """What a past decision could choose from."""
-    return events.chosen_from(event, journal.offer(event.content["offer"]))
-
-
-def decision_of(
-    event: Event, journal: Journal, offer: events.Offer | None = None
-) -> tuple[Decision, events.Decided]:
-    """A past decision as `Agent.act` answered it, and as its event has it."""
-    offer = offered_in(event, journal) if offer is None else offer
-    decided = events.read_decision(event, len(offer.labels))
-    decision = Decision(
-        str(event.id),
-        offer.labels[decided.action],
-        decided.pmf[decided.action],
-        decided.policy,
-        decided.version,
-        offer.labels,
-        tuple(decided.pmf),
-    )
-    return decision, decided
-
-
-def explain_past(journal: Journal, id: str) -> Explanation | None:
-    """Why a decision was made, by the agent as it was then; None if it is not in the journal."""
-    event = journal.find(id)
-    if event is None:
-        return None
-    agent, _ = recover(journal, until=event.seq - 1)
-    offer = offered_in(event, journal)
-    decision, decided = decision_of(event, journal, offer)
-    fold_decision(agent, event, decided, offer)
-    if offer.features is None:
-        return agent.explain(decision)
-    return agent.explain(decision, actions=dict(zip(offer.labels, offer.features, strict=True)))

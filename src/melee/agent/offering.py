@@ -4,8 +4,9 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from melee.agent.catalogue import Catalogue, Offered
+from melee.agent.catalogue import Catalogue
 from melee.agent.deciding import check_id, check_many, decided, namer, read_ids
+from melee.agent.offered import Offered
 from melee.agent.overdue import give_up, keep_room, now
 from melee.agent.parameters import check_written
 from melee.contexts import Context, read_context, read_contexts

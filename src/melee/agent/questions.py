@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from melee.agent.catalogue import Offered, offer
 from melee.agent.ids import check_text
 from melee.agent.knowledge import Labels
+from melee.agent.offered import Offered, offer
 from melee.agent.pending import Pending, check_same
 from melee.contexts import Context
 from melee.decision import Decision

@@ -14,6 +14,7 @@ recovered, or replayed by an audit, goes back in the same way.
 from typing import TYPE_CHECKING
 
 from melee.agent.folding import fold
+from melee.agent.recovering import recover
 from melee.errors import InputError, shown
 from melee.journal import Event, Head, Journal, events
 
@@ -39,8 +40,6 @@ class Past:
     """
 
     def __init__(self, journal: Journal, to: int, again: int | None = None) -> None:
-        from melee.agent.keeping import recover
-
         self.journal, self.again = journal, again
         self.agent, _ = recover(journal, until=to)
         self.place = _head_at(journal, to)

@@ -130,7 +130,7 @@ def explain(
     agent: AgentName = "agent",
 ) -> None:
     """Say why a past decision was made, by the agent as it was then."""
-    from melee.agent.keeping import explain_past
+    from melee.agent.recalling import explain_past
     from melee.errors import InputError
 
     why = explain_past(_open(place, agent), id)
@@ -154,7 +154,7 @@ def compact(
     Not while another process writes: a running agent does so by itself, if its Journal says how
     much to keep.
     """
-    from melee.agent.keeping import recover
+    from melee.agent.recovering import recover
     from melee.errors import InputError
     from melee.journal import Journal
 
@@ -214,7 +214,7 @@ def rollback(
     Models, features and actions are as they were then; decisions go on to wait, and ids stay
     taken. Not while another process writes: ask that one, POST /v1/rollback.
     """
-    from melee.agent.keeping import reopen
+    from melee.agent.opening import reopen
     from melee.journal import Journal
     from melee.journal.snapshots import seq_of
 

@@ -6,9 +6,8 @@ log in future. A number that looks like an answer and is none would be worse tha
 """
 
 import dataclasses
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +15,8 @@ from melee.arrays import Floats
 from melee.checks import RewardRange
 from melee.errors import InputError, MeleeError, unknown, whole_number
 from melee.evaluation import estimates
+from melee.evaluation.answers import Answer, ask
+from melee.evaluation.choices import Policy, name_of
 from melee.evaluation.differences import (
     LOGGED,
     Difference,
@@ -25,18 +26,13 @@ from melee.evaluation.differences import (
     unequal,
     widest,
 )
-from melee.evaluation.embeddings import Embedding, gathered
+from melee.evaluation.embeddings import Embedding
 from melee.evaluation.estimates import Estimate
 from melee.evaluation.log import EvaluatedLog
-from melee.evaluation.support import cautions, lacking, mips_cautions, model_cautions
-from melee.history import repetitions
-from melee.labels import Label
+from melee.evaluation.support import mips_cautions, model_cautions
 
 if TYPE_CHECKING:
-    from melee.agent import Agent
     from melee.history import History
-
-Policy: TypeAlias = "Agent | str | Callable[..., Any]"
 
 ESTIMATORS = ("dr", "switch", "dros", "snips", "ips", "mips", "dm")
 """All there are."""
@@ -44,8 +40,6 @@ USUAL = ("dr", "snips", "ips", "dm")
 """Those that are computed unless others are asked for; the one to look at first, first."""
 BY_MODEL = {"dr", "switch", "dros", "dm"}
 """Those that need a model of rewards."""
-BY_ACTION = {"dr", "switch", "dros", "snips", "ips"}
-"""Those that weigh a round by the probability of its action."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,8 +171,8 @@ def evaluate(
     True
     """
     log, seed = _asked(history, reward_range, embedding, confidence, estimators, seed)
-    name = _name(policy)
-    answer = _ask(log, policy, name, seed, estimators)
+    name = name_of(policy)
+    answer = ask(log, policy, name, seed, estimators)
     return _evaluation(log, name, answer, (LOGGED, _logged(log)), confidence, estimators)
 
 
@@ -228,50 +222,19 @@ def compare(
     log, seed = _asked(history, reward_range, embedding, confidence, estimators, seed)
     named = dict(policies if isinstance(policies, Mapping) else {spec: spec for spec in policies})
     _check_baseline(baseline, named)
-    answers: dict[str, _Answer] = {}
+    answers: dict[str, Answer] = {}
     to = LOGGED, _logged(log)
     if baseline != LOGGED:
-        answers[baseline] = _ask(log, named[baseline], baseline, seed, estimators)
+        answers[baseline] = ask(log, named[baseline], baseline, seed, estimators)
         to = baseline, _terms(log, answers[baseline], estimators)
     found: dict[str, Evaluation | MeleeError] = {}
     for name, policy in named.items():
         try:
-            answer = answers.get(name) or _ask(log, policy, name, seed, estimators)
+            answer = answers.get(name) or ask(log, policy, name, seed, estimators)
             found[name] = _evaluation(log, name, answer, to, confidence, estimators)
         except MeleeError as error:
             found[name] = error
     return found
-
-
-class _Weighed(NamedTuple):
-    """What a policy would have done, and what the log did, by what choices are told apart by.
-
-    Probabilities of the policy and of the log, (n, K), and the policy's weights, by which a round
-    counts as often as it stands for; all 0 where the log's probabilities cannot be used.
-    """
-
-    chosen: Floats
-    chances: Floats
-    weights: Floats
-
-
-class _Answer(NamedTuple):
-    """What a policy would have done in the rounds of a log, and what to be careful about.
-
-    By actions, by their features if `mips` is asked for, and its probabilities of actions that the
-    log does not know, (n,).
-    """
-
-    by_actions: _Weighed
-    by_features: _Weighed | None
-    outside: Floats
-    said: list[str]
-
-    def best(self, estimators: Sequence[str]) -> _Weighed:
-        """By what differences are told: by actions, unless `mips` alone weighs rounds."""
-        if self.by_features is None or not BY_ACTION.isdisjoint(estimators):
-            return self.by_actions
-        return self.by_features
 
 
 def _asked(
@@ -295,54 +258,10 @@ def _asked(
     return log, whole_number("seed", seed, 0)
 
 
-def _ask(
-    log: EvaluatedLog, policy: Policy, name: str, seed: int, estimators: Sequence[str]
-) -> _Answer:
-    """A policy's choices in all rounds; refused if estimates by weights need more of the log."""
-    weighted = any(estimator != "dm" for estimator in estimators)
-    reason = log.without_support()
-    if weighted and reason:
-        raise InputError(f"this log cannot evaluate {name}: {reason}")
-    chosen, outside = choices(log, policy, seed)
-    if reason:
-        return _Answer(_Weighed(chosen, log.chances, np.zeros(log.n_rounds)), None, outside, [])
-    by_actions, by_features = _weighed(log, chosen, log.chances), None
-    if not BY_ACTION.isdisjoint(estimators):
-        _refuse(name, lacking(log, chosen, outside, by_actions.weights))
-    if "mips" in estimators:
-        by_features = _weighed_alike(log, chosen)
-        own = (by_features.chosen, outside, by_features.weights, by_features.chances)
-        _refuse(name, lacking(log, *own))
-    answer = _Answer(by_actions, by_features, outside, [])
-    if weighted:
-        weights = answer.best(estimators).weights
-        answer.said.extend(cautions(weights, log.sizes * outside))
-    return answer
-
-
-def _refuse(name: str, reasons: list[str]) -> None:
-    if reasons:
-        raise InputError(f"this log cannot evaluate {name}: {'; also, '.join(reasons)}")
-
-
-def _weighed(log: EvaluatedLog, chosen: Floats, chances: Floats) -> _Weighed:
-    """A policy's weights by actions; those that had no chance were not chosen."""
-    weights = log.sizes * chosen[np.arange(log.n_rounds), log.actions] / log.probabilities
-    return _Weighed(chosen, chances, weights)
-
-
-def _weighed_alike(log: EvaluatedLog, chosen: Floats) -> _Weighed:
-    """The same by features: candidates that are alike count as one, at the first one's place."""
-    rows = np.arange(log.n_rounds)
-    first = log.alike[rows, log.actions]
-    chosen, chances = gathered(chosen, log.alike), gathered(log.chances, log.alike)
-    return _Weighed(chosen, chances, log.sizes * chosen[rows, first] / chances[rows, first])
-
-
 def _evaluation(
     log: EvaluatedLog,
     name: str,
-    answer: _Answer,
+    answer: Answer,
     to: tuple[str, Terms],
     confidence: float,
     estimators: Sequence[str],
@@ -381,7 +300,7 @@ def _evaluation(
 
 
 def _estimates(
-    log: EvaluatedLog, answer: _Answer, confidence: float, estimators: Sequence[str]
+    log: EvaluatedLog, answer: Answer, confidence: float, estimators: Sequence[str]
 ) -> tuple[dict[str, Estimate], dict[str, float]]:
     """Each estimate asked for, of rewards between 0 and 1, and the settings chosen on the way."""
     weights, rewards, sizes = answer.by_actions.weights, log.units, log.sizes
@@ -417,7 +336,7 @@ def _estimates(
     return found, settings
 
 
-def _predicted(log: EvaluatedLog, answer: _Answer) -> tuple[Floats, Floats]:
+def _predicted(log: EvaluatedLog, answer: Answer) -> tuple[Floats, Floats]:
     """What the model expects of the policy, in `ratio_terms`, and of logged actions, by round."""
     q = log.model.predicted
     # What the model knows nothing of, it takes to earn what all rounds earn on average.
@@ -427,7 +346,7 @@ def _predicted(log: EvaluatedLog, answer: _Answer) -> tuple[Floats, Floats]:
     return terms, q[np.arange(log.n_rounds), log.actions]
 
 
-def _terms(log: EvaluatedLog, answer: _Answer, estimators: Sequence[str]) -> Terms:
+def _terms(log: EvaluatedLog, answer: Answer, estimators: Sequence[str]) -> Terms:
     """What each round says of a policy: by `dr` if there is a model, else by `ips` or `mips`."""
     chosen, _, weights = answer.best(estimators)
     values = estimates.ratio_terms(weights * log.units, log.sizes)
@@ -442,129 +361,6 @@ def _logged(log: EvaluatedLog) -> Terms:
     """What each round says of the policy that wrote the log: its reward."""
     values = estimates.ratio_terms(log.sizes * log.units, log.sizes)
     return Terms(values, log.sizes, log.chances)
-
-
-def choices(log: EvaluatedLog, policy: Policy, seed: int) -> tuple[Floats, Floats]:
-    """The policy's probabilities of the log's actions, (n, K), and those of others, (n,).
-
-    A SPEC's agent answers for a round before it learns it, so that its weight does not depend on
-    the round's own reward and the estimates stay unbiased. It learns a round as often as the round
-    stands for others.
-    """
-    learner: Agent | None = None
-    if isinstance(policy, str):
-        policy = learner = fresh_agent(log, policy, seed)
-    chosen, outside = np.zeros(log.chances.shape), np.zeros(log.n_rounds)
-    times = repetitions(log.stands_for)
-    shelf = log.shelf if callable(policy) and takes_candidates(policy) else None
-    for i, context in enumerate(log.contexts):
-        given: Mapping[Label, float]
-        if callable(policy):
-            own = dict(context) if isinstance(context, dict) else context.copy()
-            given = _distribution(
-                policy(own) if shelf is None else policy(own, shelf.offered(i)), i
-            )
-        else:
-            given = policy.pmf(context, actions=open_actions(log, policy, i))
-        place(given, log.places[i], chosen[i], outside, i)
-        if learner is not None:
-            for _ in range(times[i]):
-                teach(log, learner, i, float(log.probabilities[i]))
-    return chosen, outside
-
-
-def place(
-    given: Mapping[Label, float],
-    places: Mapping[Label, int],
-    row: Floats,
-    outside: Floats,
-    i: int,
-) -> None:
-    """Put a policy's probabilities into the columns of a round, and those of others outside."""
-    for label, chance in given.items():
-        position = places.get(label)
-        if position is None:
-            outside[i] += chance
-        else:
-            row[position] = chance
-
-
-def teach(log: EvaluatedLog, agent: "Agent", i: int, probability: float) -> None:
-    """Have an agent learn a logged round, in which the action had that probability."""
-    lesson = log.contexts[i], log.played[i], float(log.rewards[i]), probability
-    if _has_own_actions(agent):
-        agent.learn(*lesson)
-    else:
-        agent.learn(*lesson, features=None if log.shelf is None else log.shelf.chosen(i))
-
-
-def open_actions(log: EvaluatedLog, agent: "Agent", i: int) -> Any:
-    """What an agent is offered in a round; None for all that it has."""
-    pmf = log.pmfs[i]
-    if not _has_own_actions(agent):
-        return list(log.places[i]) if log.shelf is None else log.shelf.offered(i)
-    # All are open unless the log says otherwise; saying so costs an agent time.
-    if pmf is None or len(pmf) == len(log.labels) == len(agent.actions_):
-        return None
-    known = set(agent.actions_)
-    some = [label for label in pmf if label in known]
-    if not some:
-        raise InputError(
-            f"the agent has none of the actions that could be chosen in round {i}; expected at "
-            "least one: evaluate it on a log of its own actions"
-        )
-    return some
-
-
-def _has_own_actions(agent: "Agent") -> bool:
-    return getattr(agent, "actions", ()) is not None
-
-
-def fresh_agent(log: EvaluatedLog, spec: str, seed: int) -> "Agent":
-    """An agent with the actions of a log that has not learned anything."""
-    from melee.agent import Agent  # compiles kernels: not for those who ask the doctor only
-
-    actions = log.labels if log.shelf is None else None
-    return Agent(actions, explorer=spec, seed=seed, reward_range=log.reward_range)
-
-
-def takes_candidates(policy: Callable[..., Any]) -> bool:
-    """Whether a function needs two arguments: a context, and candidates."""
-    try:
-        parameters = inspect.signature(policy).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return (
-        sum(
-            parameter.kind in by_place and parameter.default is parameter.empty
-            for parameter in parameters
-        )
-        == 2
-    )
-
-
-def _distribution(given: Any, i: int) -> Mapping[Label, float]:
-    """What a function answered for the context of a round, as probabilities."""
-    if not isinstance(given, Mapping):
-        try:
-            hash(given)
-        except TypeError:
-            raise InputError(
-                f"the policy answered {given!r:.60} in round {i}; expected an action, or a dict "
-                "of actions' probabilities"
-            ) from None
-        return {given: 1.0}
-    try:
-        chances = np.array([float(chance) for chance in given.values()])
-    except (TypeError, ValueError):
-        chances = np.array([np.nan])
-    if not ((chances >= 0.0).all() and abs(chances.sum() - 1.0) <= 1e-6):
-        raise InputError(
-            f"the policy answered {dict(given)!r:.80} in round {i}; expected probabilities of "
-            "0 or larger that sum to 1"
-        )
-    return given
 
 
 def _check_estimators(given: Sequence[str]) -> None:
@@ -591,17 +387,3 @@ def check_confidence(given: float) -> None:
         raise InputError(
             f"confidence is {given!r}; expected a number between 0 and 1, such as 0.95"
         )
-
-
-def _name(policy: Policy) -> str:
-    if isinstance(policy, str):
-        return policy
-    if hasattr(policy, "pmf"):
-        return "the agent"
-    if not callable(policy):
-        raise InputError(
-            f"the policy is {policy!r:.60}; expected an Agent, a function of a context, or an "
-            "explorer's SPEC such as 'linucb:alpha=0.2'"
-        )
-    name = getattr(policy, "__name__", "")
-    return "the policy" if name in ("", "<lambda>") else name

@@ -24,8 +24,8 @@ import numpy as np
 
 from melee.arrays import Floats, Ints
 from melee.errors import InputError, MeleeWarning
+from melee.evaluation.choices import fresh_agent, open_actions, place, teach
 from melee.evaluation.log import EvaluatedLog
-from melee.evaluation.off_policy import fresh_agent, open_actions, place, teach
 from melee.rng import generator
 
 if TYPE_CHECKING:

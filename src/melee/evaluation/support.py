@@ -32,7 +32,7 @@ def lacking(
     Parameters
     ----------
     chosen, outside, weights
-        Of the policy, see `melee.evaluation.off_policy`.
+        Of the policy, see `melee.evaluation.answers`.
     chances
         The logged probabilities that the weights divide by; by default those of all actions.
     """

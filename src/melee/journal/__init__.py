@@ -27,8 +27,9 @@ from what is on disk.
 changed one raises a `DataError` that names its place.
 
 Who folds events into agents stands above: `melee.agent.folding` (events, live and in recovery
-alike), `melee.agent.keeping` (an agent that has a journal), `melee.agent.exporting` (rounds), and
-`melee.auditing` (deriving the past again).
+alike), `melee.agent.recovering` (the agent that a journal tells of), `melee.agent.keeping` (one
+that has a journal), `melee.agent.exporting` (rounds), and `melee.auditing` (deriving the past
+again).
 """
 
 from melee.journal.checking import Fault, verify

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from melee.agent import Agent
-from melee.agent.keeping import reopen
+from melee.agent.opening import reopen
 from melee.errors import InputError, shown
 from melee.journal.postgres import Postgres
 from melee.journal.snapshots import check_agent

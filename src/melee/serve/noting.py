@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from melee.agent.keeping import GIVEN, decision_of
+from melee.agent.keeping import GIVEN
+from melee.agent.recalling import decision_of
 from melee.decision import Decision
 from melee.journal import Event, events
 from melee.labels import Label

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from melee.agent.keeping import decision_of, explain_past, offered_in
+from melee.agent.recalling import decision_of, explain_past, offered_in
 from melee.journal import events
 from melee.serve import ids, trying
 from melee.serve.forms import explanation_to_json, to_json

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from melee.agent import offering
-from melee.agent.keeping import decision_of, offered_in
+from melee.agent.recalling import decision_of, offered_in
 from melee.contexts import Context
 from melee.errors import shown
 from melee.journal import Event

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from melee.agent.keeping import unique_prefix
+from melee.agent.ids import unique_prefix
 from melee.agent.trials import acted, agent_name, check_trial, draw
 from melee.errors import InputError, MeleeError, shown
 from melee.explorers import parse

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from melee.agent.keeping import begin
+from melee.agent.opening import begin
 from melee.agent.pending import Pending
 from melee.agent.trials import agent_name
 from melee.errors import InputError

@@ -3,7 +3,10 @@
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from melee.agent.keeping import Keeper, recover, reopen, unique_prefix
+from melee.agent.ids import unique_prefix
+from melee.agent.keeping import Keeper
+from melee.agent.opening import reopen
+from melee.agent.recovering import recover
 from melee.agent.trials import acted, agent_name, check_trial, draw
 from melee.errors import InputError, shown
 from melee.explorers import parse
