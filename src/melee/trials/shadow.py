@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from melee.agent.catalogue import Catalogue
-from melee.agent.explaining import Offered
 from melee.agent.folding import fold, fold_decision, get_ready
 from melee.agent.knowledge import Labels
+from melee.agent.offered import Offered
 from melee.agent.recalling import offered_in
 from melee.agent.recovering import FEW, earliest
 from melee.agent.rolling_back import finish_only
