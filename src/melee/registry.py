@@ -12,11 +12,13 @@ be used is named with its package and the reason, and never keeps the others fro
 import dataclasses
 import re
 import warnings
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from melee.errors import InputError, MeleeWarning, shown, unknown
 from melee.settings import Configured
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T", bound=Configured)
 
@@ -93,12 +95,14 @@ class Registry(Generic[T]):
                 everything.setdefault(name, found)
         return everything
 
-    def _entries(self) -> list[EntryPoint]:
+    def _entries(self) -> "list[EntryPoint]":
+        from importlib.metadata import entry_points  # which most processes never need
+
         return sorted(
             set(entry_points(group=f"melee.{self.word}s")), key=lambda e: (e.name, e.value)
         )
 
-    def _loaded(self, entries: list[EntryPoint]) -> Listed:
+    def _loaded(self, entries: "list[EntryPoint]") -> Listed:
         """What the entry points of one name bring, or the reason why it cannot be used."""
         entry = entries[0]
         where = f"{self.word} '{entry.name}' of package {_package(entry)}"
@@ -145,5 +149,5 @@ def _place(kind: type) -> tuple[str, str]:
     return kind.__module__, kind.__qualname__
 
 
-def _package(entry: EntryPoint) -> str:
+def _package(entry: "EntryPoint") -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value

@@ -199,6 +199,22 @@ def test_what_is_kept_is_loaded(filled, empty):
     assert decide(empty, MELEE_CACHE_DIR=str(place)) == ([], f"loaded {fingerprint}")
 
 
+def test_what_is_loaded_needs_little_of_numba(filled, empty):
+    """Half a second of imports is for who compiles."""
+    script = DECIDE + "print('numba.np.npyimpl' in sys.modules, 'numba' in sys.modules)\n"
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("MELEE_")}
+    said = [
+        subprocess.run(
+            [sys.executable, "-B", "-c", script],
+            env={**plain, "PYTHONPATH": str(ROOT / "src"), "MELEE_CACHE_DIR": str(place)},
+            cwd=empty, capture_output=True, text=True, check=True,
+        ).stdout.splitlines()
+        for place in (filled[0], "/proc/nowhere")
+    ]  # fmt: skip
+    assert [lines[-3].split()[0] for lines in said] == ["loaded", "compiled"]
+    assert [lines[-1] for lines in said] == ["False True", "True True"]
+
+
 @as_root
 def test_a_directory_that_cannot_be_written_is_read(filled, empty):
     place, fingerprint = filled

@@ -90,6 +90,26 @@ def test_an_entry_runs_as_machine_code(fresh):
     assert [one.ready for one in programs._PROGRAMS.values()] == [True]
 
 
+def test_machine_code_that_needs_more_of_numba_has_all_of_it_loaded(fresh, monkeypatch):
+    from numba import cloudpickle
+    from numba.core import serialize
+    from numba.core.registry import cpu_target
+
+    from melee.compiled import codegen
+
+    kinds = (float, int, ("<f8", 1, "C", True))
+    needed, parts = cloudpickle.loads(codegen.compile_kernel(steps, kinds, lambda: None)[1])
+    asked = []
+    monkeypatch.setattr(cpu_target.target_context, "refresh", lambda: asked.append(1))
+    for names, times in ((needed, 0), ([*needed, "numba_of_tomorrow"], 1)):
+        run = codegen.load_kernel(serialize.dumps((names, parts)))
+        total = np.zeros(1)
+        run(2.0, 5, total)
+        assert total[0] == 30.0
+        assert len(asked) == times
+    assert "PyErr_SetString" in needed
+
+
 def test_a_kernel_that_allocates_cannot_be_compiled(fresh):
     with pytest.raises(InputError, match=r"allocates cannot be compiled; .* allocate nothing"):
         machine_code(allocates, 1.0)

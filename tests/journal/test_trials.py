@@ -239,15 +239,6 @@ def test_trials_need_a_journal_and_actions():
         Trials(Agent(ACTIONS, QUICK))
 
 
-def test_candidates_cannot_be_tried_beside_others(place):
-    agent = Agent(journal=place)
-    agent.act({"hour": 1}, actions={"a": {"x": 1}, "b": {"x": 2}})
-    with pytest.raises(InputError, match="has no actions of its own, and only those that have can"):
-        Trials(agent).begin("other", "uniform", share=0.5)
-    assert agent._trials == {}
-    agent.close()
-
-
 # -- shadows -----------------------------------------------------------------------------------
 
 
@@ -426,8 +417,151 @@ def test_an_agent_without_a_journal_follows_too():
     agent = Agent(ACTIONS, QUICK)
     agent.learn(agent.follow({"hour": 1}, "b"), 1.0)
     assert agent.n_learned_ == 1
-    with pytest.raises(InputError, match="cannot follow others' choices"):
-        Agent().follow({"hour": 1}, "b")
+    assert agent.n_pending_ == 0
+
+
+# -- candidates --------------------------------------------------------------------------------
+
+
+SHOWS = {"sport": 0.2, "film": 0.8, "news": 0.3}
+
+
+def shelf(number):
+    """Candidates that come and go, of three topics, and their features."""
+    rng = random.Random(-number)
+    return {
+        f"{number - i} {topic}": {"topic": topic, "age": rng.randrange(9)}
+        for i, topic in enumerate(SHOWS)
+    }
+
+
+def worth(number, label):
+    return float(random.Random(number).random() < SHOWS[label.split()[1]])
+
+
+def live_among(trials, first, last):
+    for number in range(first, last):
+        decision = trials.act({"hour": number % 24}, actions=shelf(number))
+        trials.learn(decision, worth(number, decision.action))
+
+
+def check_derived(place, agents):
+    """Every agent is what its events make of it, and every decision comes out again."""
+    assert list(verify(reading(place))) == []
+    for name, agent in agents.items():
+        assert straight(reading(place, name)).fingerprint == agent.fingerprint
+        assert audit(reading(place, name)).first is None
+
+
+def test_the_better_of_two_that_choose_among_candidates_is_found(place):
+    agent = Agent(explorer="uniform", journal=place)
+    trials = Trials(agent)
+    live_among(trials, 0, 80)
+    trials.begin("clever", "linucb", share=0.5)
+    other = trials._others["clever"]
+    assert other.n_learned_ == 80
+    live_among(trials, 80, 580)
+    (found,) = trials.compare()
+    assert (found.kind, found.rounds) == ("share", 500)
+    assert ends(found)[0] > 0.0
+    assert "clever earns more than the agent" in found.sentence
+    assert other.n_learned_ == 80 + found.own
+    trials.close()
+    check_derived(place, {"agent": agent, "agent.clever": other})
+    again = Trials(Agent(explorer="uniform", journal=place))
+    assert again.compare() == [found]
+    live_among(again, 580, 600)
+    again.close()
+
+
+def test_a_shadow_of_one_that_chooses_among_candidates(place):
+    agent = Agent(explorer="uniform", seed=2, journal=place)
+    trials = Trials(agent)
+    trials.begin("greedy", QUICK)
+    live_among(trials, 0, 600)
+    (found,) = trials.compare()
+    assert (found.kind, found.own, found.rounds) == ("shadow", 0, 600)
+    assert found.average == pytest.approx(0.8, abs=0.2)
+    assert found.baseline == pytest.approx(0.43, abs=0.08)
+    assert ends(found)[0] > 0.0
+    same = Shadow(keeper_of(agent).journal, "uniform")
+    assert same.read()
+    assert same.compared().agreement == pytest.approx(1 / 3)
+    asked = ({"hour": 7}, shelf(1000))
+    assert same.agent.pmf(asked[0], actions=asked[1]) == agent.pmf(asked[0], actions=asked[1])
+    trials.close()
+    assert compare(reading(place)) == [found]
+
+
+def test_a_shadow_of_the_same_explorer_is_the_agent_among_candidates_too(place):
+    agent = Agent(explorer="linucb", seed=3, journal=place)
+    for number in range(60):
+        decision = agent.act({"hour": number % 24}, actions=shelf(number))
+        if number % 3:
+            agent.learn(decision, worth(number, decision.action))
+    shadow = Shadow(keeper_of(agent).journal, "linucb")
+    assert shadow.read()
+    assert shadow.agent.pmf({"hour": 7}, actions=shelf(77)) == agent.pmf(
+        {"hour": 7}, actions=shelf(77)
+    )
+    found = shadow.compared()
+    assert found.average == pytest.approx(found.baseline, abs=1e-12)
+    agent.close()
+
+
+def test_an_explorer_that_knows_no_candidates_is_not_tried_among_them(place):
+    agent = Agent(explorer="uniform", journal=place)
+    trials = Trials(agent)
+    before = agent.fingerprint
+    for share in (0.0, 0.5):
+        with pytest.raises(InputError, match="candidates"):
+            trials.begin("other", "cover", share=share)
+    assert (agent._trials, agent.fingerprint) == ({}, before)
+    trials.close()
+
+
+def test_an_apprentice_among_candidates(place):
+    agent = Agent(explorer=QUICK, journal=place)
+    for number in range(400):
+        label = random.Random(-number).choice(list(shelf(number)))
+        decision = agent.follow(
+            {"hour": number % 24}, label, probability=1 / 3, actions=shelf(number)
+        )
+        assert (decision.action, decision.policy) == (label, "given")
+        assert decision.probabilities == pytest.approx((1 / 3,) * 3)
+        assert agent.learn(decision, worth(number, label))
+    (found,) = compare(reading(place))
+    assert (found.kind, found.rounds) == ("apprentice", 400)
+    assert ends(found)[0] > 0.0
+    best = agent.pmf({"hour": 1}, actions=shelf(900))
+    assert max(best, key=lambda label: best[label]) == "899 film"
+    decision = agent.act({"hour": 1}, actions=shelf(901))  # it has taken over
+    agent.learn(decision, 1.0)
+    agent.close()
+    check_derived(place, {"agent": agent})
+
+
+@pytest.mark.parametrize(
+    ("label", "actions", "options", "sentence"),
+    [
+        ("a", None, {}, "there are no candidates"),
+        ("z", {"a": {"x": 1}}, {}, "'z' was chosen, and is not among the actions"),
+        ("a", {"a": {"x": 1}}, {"probability": 0.5}, "'a' was the only action; expected 1"),
+        ("a", {"a": {"x": 1}, "b": [1.0]}, {}, "of several kinds"),
+        ("a", {"a": [1.0, 2.0]}, {}, "as the first ones were"),
+        ("a", {"a": {"x": 1}}, {"id": "taken"}, "is taken"),
+    ],
+)
+def test_choices_among_candidates_that_make_no_sense_are_refused(
+    place, label, actions, options, sentence
+):
+    agent = Agent(explorer=QUICK, journal=place)
+    agent.act({"hour": 1}, actions={"a": {"x": 1}}, id="taken")
+    before = agent.fingerprint
+    with pytest.raises(InputError, match=sentence):
+        agent.follow({"hour": 1}, label, actions=actions, **options)
+    assert agent.fingerprint == before
+    agent.close()
 
 
 # -- a saved agent into a journal --------------------------------------------------------------

@@ -1,12 +1,19 @@
 """Candidates over HTTP: actions that come with each question, and rankings."""
 
+import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from melee.agent.recalling import offered_in
 from melee.auditing import audit
-from melee.client import Client
+from melee.cli import app
+from melee.client import AsyncClient, Client
+from melee.client.load import catalogue, load, read_catalogue
+from melee.errors import InputError, MeleeError
 from melee.journal import Journal
 from melee.serve import bodies, routes
 from melee.serve.openapi import SCHEMAS
@@ -204,3 +211,64 @@ def test_a_server_of_candidates_survives_a_kill(tmp_path):
         assert client.reward(decision.id, 0.5)
         assert client.look("r/1", explain=True)["features"] == list(SHELF.values())
     assert audit(Journal(tmp_path, writing=False)).first is None
+
+
+# -- under load ----------------------------------------------------------------------------------
+
+
+def test_load_is_put_on_an_agent_that_takes_candidates(tmp_path):
+    path = tmp_path / "shelf.json"
+    path.write_text(json.dumps(SHELF))
+    with running(tmp_path / "data", "--candidates", "--explorer", "linucb") as server:
+
+        async def main(**options):
+            async with AsyncClient(str(server.url), connections=4) as client:
+                return await load(client, n_callers=4, n_pairs=20, **options)
+
+        found = asyncio.run(main(n_candidates=7))
+        assert (found.n_pairs, found.n_failed) == (20, 0)
+        refused = asyncio.run(main())
+        assert (refused.n_pairs, refused.n_failed) == (0, 20)
+        url = ["load-test", str(server.url), "--callers", "2", "--pairs"]
+        for options in (["--candidates", "2"], []):
+            done = CliRunner().invoke(app, [*url, "10", *options, "--catalogue", str(path)])
+            assert done.exit_code == 0, done.output
+            assert done.stdout.startswith("10 decisions and rewards in ")
+        server.stop()
+    journal = Journal(tmp_path / "data", writing=False)
+    made = [event for event in journal.events() if event.kind == "decision"]
+    offers = [offered_in(event, journal) for event in made]
+    items = catalogue()
+    assert [len(offer.labels) for offer in offers] == [7] * 20 + [2] * 20
+    for offer in offers[:20]:
+        assert offer.features == tuple(items[label] for label in offer.labels)
+    assert len({offer.labels for offer in offers[:20]}) == 20
+    assert {label for offer in offers[20:] for label in offer.labels} == set(SHELF)
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "not JSON"),
+        ("[]", "it holds []; expected an object of labels and features"),
+        ("{}", "it holds {}; expected an object of labels and features"),
+        ('{"a": {}, "a": {}}', "appears twice"),
+        (b"\xff", "byte 0 is not UTF-8 text"),
+        (None, "cannot be read"),
+    ],
+)
+def test_what_is_wrong_with_a_catalogue_is_said_in_a_sentence(tmp_path, text, sentence):
+    path = tmp_path / "shelf.json"
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(MeleeError, match=re.escape(str(path))) as found:
+        read_catalogue(path)
+    assert sentence in str(found.value)
+
+
+@pytest.mark.parametrize("n", [3, -1])
+def test_no_more_candidates_are_asked_for_than_there_are(n):
+    nobody: Any = None
+    with pytest.raises(InputError, match=f"{n} candidates are to come .* and there are 2 to draw"):
+        asyncio.run(load(nobody, n_callers=1, n_pairs=1, n_candidates=n, items=SHELF))

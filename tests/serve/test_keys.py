@@ -6,7 +6,7 @@ import pytest
 
 from melee.errors import InputError
 from melee.serve.keys import Keys, read_keys
-from melee.serve.server import check_host
+from melee.serve.sockets import check_host
 from tests.serve.servers import Local
 
 READ, DECIDE, ADMIN = "r" * 16, "d" * 16, "a" * 16

@@ -12,11 +12,12 @@ from melee.auditing import audit
 from melee.errors import InputError
 from melee.journal import Journal, verify
 from melee.serve.app import App
+from melee.serve.refusals import Refusal
 from melee.serve.service import Service, open_journal
 from tests.databases import a_database, a_server
 from tests.journals import reading, straight
 from tests.serve.crowds import Crowd, children
-from tests.serve.servers import QUICK, Local, Process
+from tests.serve.servers import QUICK, Local, Process, dumps
 
 psycopg = pytest.importorskip("psycopg", reason="needs psycopg: melee-bandits[postgres]")
 pytest.importorskip("uvicorn")
@@ -123,6 +124,125 @@ def test_ids_and_rewards_hold_across_nodes(nodes):
     assert (past["reward"], past["waits"]) == (1.0, False)
     why = first.ask("GET", "/v1/decisions/new/explanation")[1]
     assert why["explanation"]["actions"]
+
+
+def members(node):
+    """The fingerprints of a node's agents, once it has looked."""
+    node.look()
+    return {name: one.agent.fingerprint for name, one in node.service.agents.items()}
+
+
+def check_trials(nodes, address):
+    """Both nodes are what the journal makes of its agents, and every decision comes out again."""
+    first, second = map(members, nodes)
+    alone = {name: straight(reading(address, name)).fingerprint for name in first}
+    assert first == second == alone
+    for name in first:
+        assert audit(reading(address, name)).first is None
+    assert list(verify(reading(address))) == []
+
+
+def test_a_trial_begins_at_one_node_and_is_everybodys(nodes, address):
+    first, second = nodes
+    for i in range(20):
+        made = decide(first, {"x": i % 3})
+        reward(second, made["id"], float(made["action"] == "b"))
+    body = {"explorer": "uniform", "share": 0.5}
+    assert first.ask("PUT", "/v1/trials/random", body)[0] == 200
+    waiting, policies = [], set()
+    for i in range(80):
+        made = decide(nodes[i % 2], {"x": i % 3}, unit=f"visitor {i}")
+        policies.add(made["policy"].partition("@")[0])
+        waiting.append(made)
+        if i == 30:  # actions come and go for all, whoever is asked
+            second.ask("POST", "/v1/actions", {"add": ["d"]})
+    assert policies == {"epsilon-greedy", "uniform"}
+    for i, made in enumerate(waiting):
+        told = reward(nodes[i % 3 % 2], made["id"], float(made["action"] == "b"))
+        assert told == (200, {"learned": 1, "repeated": 0})
+        assert reward(nodes[i % 2], made["id"], float(made["action"] == "b"))[0] == 200
+    both = {"rewards": [{"id": made["id"], "reward": made["action"] == "b"} for made in waiting]}
+    both["rewards"] = [{**one, "reward": float(one["reward"])} for one in both["rewards"]]
+    assert second.ask("POST", "/v1/rewards", both) == (200, {"learned": 0, "repeated": 80})
+    assert second.service.agents["agent.random"].agent.actions_ == ["a", "b", "c", "d"]
+    answers = [one.ask("GET", "/v1/trials")[1] for one in nodes]
+    assert answers[0] == answers[1]
+    (found,) = answers[0]["trials"]
+    assert (found["kind"], found["rounds"]) == ("share", 80)
+    assert second.ask("GET", f"/v1/decisions/{waiting[0]['id']}")[1]["reward"] is not None
+    check_trials(nodes, address)
+
+
+def test_shares_change_and_trials_end_at_any_node(nodes, address):
+    first, second = nodes
+    assert first.ask("PUT", "/v1/trials/shade", {"explorer": "uniform", "share": 0})[0] == 200
+    second.look()
+    assert [one.agent._trials["shade"].share for one in nodes] == [0.0, 0.0]
+    assert second.ask("PUT", "/v1/trials/shade", {"share": 0.9})[0] == 200  # it begins to act
+    made = [decide(nodes[i % 2], {"x": i}) for i in range(30)]
+    acted = [one for one in made if one["policy"].startswith("uniform")]
+    assert len(acted) > 15
+    too_much = first.ask("PUT", "/v1/trials/more", {"explorer": "linucb", "share": 0.2})
+    assert (too_much[0], "together" in too_much[1]["error"]) == (400, True)
+    assert first.ask("PUT", "/v1/trials/shade", {"explorer": "linucb", "share": 0.5})[0] == 400
+    assert first.ask("DELETE", "/v1/trials/shade")[0] == 200
+    assert second.ask("DELETE", "/v1/trials/shade")[0] == 404
+    for one in nodes:
+        assert decide(one, {"x": 1})["policy"].startswith("epsilon-greedy")
+    assert reward(second, acted[0]["id"], 1) == (200, {"learned": 1, "repeated": 0})  # late
+    again = {"explorer": "uniform", "share": 0.5}
+    assert first.ask("PUT", "/v1/trials/shade", again)[0] == 200  # it goes on where it was
+    assert first.service.agents["agent.shade"].agent.n_learned_ == 1
+    check_trials(nodes, address)
+
+
+def test_two_nodes_that_begin_the_same_trial_at_once_begin_it_once(nodes, address):
+    body = {"explorer": "uniform", "share": 0.5}
+
+    async def main():
+        return await asyncio.gather(
+            *(
+                one._ask("PUT", "/v1/trials/random", dumps(body), (), 1)
+                for one in nodes
+            )
+        )  # fmt: skip
+
+    statuses = sorted(status for status, _ in nodes[0].runner.run(main()))
+    assert statuses[0] == 200
+    assert statuses[1] in (200, 400, 409)
+
+    async def same(i):
+        asked = {"context": {"x": i}, "id": f"mine {i}"}
+        return await asyncio.gather(
+            *(one._ask("POST", "/v1/decisions", dumps(asked), (), 1) for one in nodes)
+        )
+
+    for i in range(20):
+        (status, made), again = nodes[0].runner.run(same(i))
+        assert (status, again) == (200, (200, made))
+    check_trials(nodes, address)
+    kinds = [event.kind for event in reading(address).events()]
+    assert kinds.count("trial") == 1
+
+
+def test_a_node_that_joins_later_goes_on_with_trials(nodes, address):
+    first, _ = nodes
+    first.ask("PUT", "/v1/trials/random", {"explorer": "uniform", "share": 0.5})
+    made = [decide(first, {"x": i}) for i in range(20)]
+    third = Node(first.runner, address)
+    for one in made:
+        assert reward(third, one["id"], 1.0)[1] == {"learned": 1, "repeated": 0}
+    policies = {decide(third, {"x": i})["policy"].partition("@")[0] for i in range(20)}
+    assert policies == {"epsilon-greedy", "uniform"}
+    check_trials([first, third], address)
+    third.close()
+
+
+def test_a_try_that_is_not_there_is_begun_while_nodes_run(address):
+    service = Service(open_journal(address))
+    with pytest.raises(Refusal, match="begin trials while they run: PUT /v1/trials/NAME"):
+        service.open({"agent": dict(QUICK)}, {"uniform": ("uniform", 0.5)})
+    service.close()
 
 
 def test_many_callers_of_both_nodes_at_once_share_turns(nodes, address):

@@ -69,6 +69,12 @@ def test_the_page_asks_for_a_key_and_shows_what_goes_on(window, server, width):
     assert window.run("return document.querySelectorAll('img').length") == 0
     width = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert window.run(width) == 0
+    size = "const box = document.querySelector('#course text').getBoundingClientRect(); return "
+    assert window.run(f"{size} box.height") > 9  # of what people read, on a phone as well
+    assert window.run(f"{size} box.left") >= 0
+    share = "range.selectNodeContents(document.querySelector('#actions td:nth-child(2)'))"
+    lines = f"const range = document.createRange(); {share}; return range.getClientRects().length"
+    assert window.run(lines) == 1
     assert window.complaints() == []
 
 

@@ -4,16 +4,19 @@ import asyncio
 import http.client
 import json
 import random
+import re
 import threading
 import time
 from typing import Any
 
 import pytest
 
+from melee.cli.serving import _read_agents
 from melee.client import AsyncClient, Client, ServiceError
 from melee.client.load import load, percentile
 from melee.errors import InputError
-from melee.journal import verify
+from melee.journal import Journal, verify
+from melee.serve.service import Service
 from tests.journals import reading, straight
 from tests.serve.crowds import kept_in
 from tests.serve.servers import Process, running, said_instead_of_serving
@@ -196,6 +199,73 @@ def test_keys_of_the_environment_and_of_a_file(tmp_path):
 )
 def test_a_server_that_cannot_start_says_why_in_a_sentence(tmp_path, options, sentence):
     assert sentence in said_instead_of_serving(tmp_path, *options)
+
+
+LABELS = '{"actions": ["a", "b"], '
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "not JSON"),
+        (b"\xff{}", "byte 0 is not UTF-8 text"),
+        ("[1, 2]", "it holds [1, 2]; expected an object of agents by name"),
+        ("NaN", "it holds NaN, which is not JSON"),
+        ('{"a": {"seed": 1}, "a": {"seed": 2}}', "the name 'a' appears twice"),
+        ("[" * 5000, "nested"),
+        ('{"a b": {}}', "agent 'a b': the agent's name is 'a b'; expected up to 64 letters"),
+        ('{"": {}}', "agent '': the agent's name is ''"),
+        (
+            '{"mail": ["x", "y"]}',
+            "agent 'mail': ['x', 'y'] is no object; expected one with actions",
+        ),
+        ('{"mail": null}', "agent 'mail': None is no object"),
+        ('{"mail": {"action": ["x"]}}', "the name 'action' is not known here; known: actions"),
+        ('{"mail": {"log": "/etc/passwd"}}', "the name 'log' is not known here"),
+        (
+            '{"mail": {"actions": null}}',
+            "actions is null; expected a list of labels, or no actions",
+        ),
+        ('{"mail": {"actions": "x,y"}}', "actions is 'x,y'; expected a list"),
+        ('{"mail": {"actions": {"x": 1}}}', "actions is {'x': 1}; expected a list"),
+        ('{"mail": {"actions": [["x"], "y"]}}', "['x'] is not the label of an action"),
+        (f'{{"mail": {LABELS} "explorer": null}}}}', "explorer is None; expected its SPEC"),
+        (f'{{"mail": {LABELS} "explorer": 5}}}}', "explorer is 5; expected its SPEC"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_agents_is_said_in_a_sentence(tmp_path, text, sentence):
+    path = tmp_path / "agents.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError, match="^" + re.escape(str(path))) as found:
+        _read_agents(path)
+    assert sentence in str(found.value)
+
+
+def test_labels_that_are_no_texts_and_agents_without_actions_come_from_a_file_too(tmp_path):
+    path = tmp_path / "agents.json"
+    path.write_text('{"a": {"actions": [1, {"tuple": ["x", 2]}]}, "b": {"seed": 3}}')
+    assert _read_agents(path) == {
+        "a": {"actions": [1, ("x", 2)]},
+        "b": {"seed": 3, "actions": None},
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"seed": "x"}, "seed is 'x'; expected a whole number"),
+        ({"timeout": [1]}, "timeout is [1]; expected a number of seconds"),
+        ({"max_pending": None}, "max_pending is None; expected a whole number"),
+        ({"reward_range": 5}, "reward_range is 5; expected the least and the greatest"),
+        ({"explorer": "nothing"}, "unknown explorer 'nothing'"),
+        ({"actions": []}, "there are no actions; expected at least one"),
+    ],
+)
+def test_parameters_that_an_agent_refuses_are_said_with_its_name(tmp_path, given, sentence):
+    service = Service(Journal(tmp_path / "data"))
+    with pytest.raises(InputError, match=re.escape(f"agent 'mail': {sentence}")):
+        service.open({"mail": {"actions": ["a", "b"], **given}})
+    service.journal.close()
 
 
 def test_agents_come_from_a_file_too_and_one_line_of_json_tells_of_each_event(tmp_path):

@@ -137,16 +137,10 @@ def test_trials_that_make_no_sense_are_refused(local, name, body, status, senten
     assert len(local.service.agents) == 2
 
 
-def test_services_that_share_a_journal_refuse_to_begin(local, monkeypatch):
-    trial(local, "there", explorer="uniform", share=0)
+def test_services_that_share_a_journal_refuse_to_go_back(local, monkeypatch):
     monkeypatch.setattr(local.service.journal, "is_shared", True)
-    for method, path, body in [
-        ("PUT", "/v1/trials/x", {"explorer": "uniform", "share": 0.5}),
-        ("DELETE", "/v1/trials/there", None),
-        ("POST", "/v1/rollback", {"to": 1}),
-    ]:
-        status, answer = local.ask(method, path, body)
-        assert (status, "services share this journal" in answer["error"]) == (409, True)
+    status, answer = local.ask("POST", "/v1/rollback", {"to": 1})
+    assert (status, "services share this journal" in answer["error"]) == (409, True)
 
 
 def test_a_shadow_never_acts(local):
@@ -187,6 +181,41 @@ def test_an_apprentice_repeats_and_learns(tmp_path):
     again = Local(tmp_path, agents={})
     assert again.ask("GET", "/v1/trials")[1]["trials"] == [found]
     again.close()
+
+
+def test_trials_shadows_and_choices_among_candidates(tmp_path):
+    """What holds of actions that stay holds of candidates, which come with each question."""
+    local = Local(tmp_path, {"agent": {"explorer": "epsilon-greedy"}})
+    assert trial(local, "random", explorer="uniform", share=0.5)[0] == 200
+    assert trial(local, "shade", explorer="linucb", share=0)[0] == 200
+    status, answer = trial(local, "odd", explorer="cover", share=0)
+    assert (status, "candidates" in answer["error"]) == (400, True)
+    rng = random.Random(0)
+
+    def shelf(i):
+        return {f"{label}{i % 7}": {"kind": label, "age": i % 5} for label in WORTH}
+
+    for i in range(240):
+        body = {"context": {"hour": i % 24}, "actions": shelf(i), "id": f"i{i}"}
+        if i % 4 == 3:
+            body |= {"chosen": rng.choice(list(shelf(i))), "probability": 1 / 3}
+        status, made = local.ask("POST", "/v1/decisions", body)
+        assert status == 200, made
+        assert local.ask("POST", "/v1/decisions", body) == (200, made)
+        assert local.ask("POST", "/v1/decisions", {**body, "actions": shelf(i + 1)})[0] == 409
+        reward = {"reward": float(rng.random() < WORTH[made["action"][0]])}
+        assert local.ask("POST", f"/v1/decisions/i{i}/reward", reward)[0] == 200
+    made = local.ask("POST", "/v1/decisions", {"contexts": [{}, {}], "actions": shelf(1)})
+    assert made[0] == 200
+    found = {one["trial"]: one for one in local.ask("GET", "/v1/trials")[1]["trials"]}
+    assert {name: one["kind"] for name, one in found.items()} == {
+        "random": "share",
+        "shade": "shadow",
+        "apprentice": "apprentice",
+    }
+    assert (found["random"]["rounds"], found["apprentice"]["rounds"]) == (180, 60)
+    assert found["shade"]["rounds"] == 180 - found["random"]["own"]
+    check_journal(tmp_path, local)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import os
 import random
 import signal
 import socket
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -426,3 +428,17 @@ def test_kills_of_workers_and_of_the_learner_under_load(tmp_path):
     assert crowd.refused == []
     assert len(crowd.rewards) > 1_000
     crowd.check(tmp_path / "data")
+
+
+def test_a_supervisor_and_workers_import_no_agents():
+    """Each of them would take as long to start as the learner, and at the same time."""
+    heavy = ("melee.agent", "melee.explorers", "numba", "melee.trials")
+    for module, more in (("melee.serve.supervisor", ("uvicorn",)), ("melee.serve.worker", ())):
+        script = (
+            f"import sys, {module}\n"
+            f"print([name for name in sys.modules if name in {(*heavy, *more)}])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == "[]", module

@@ -271,7 +271,8 @@ class Agent:
             The probability that it had, if known; by default it is taken to be certain, and tells
             nothing about what another choice would have earned.
         actions
-            The actions that were open; by default all were.
+            The actions that were open; by default all were. Where they come with the question, the
+            candidates that there were, with their features.
         id
             A name for the decision that is not taken yet; by default one is made.
 

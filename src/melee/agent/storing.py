@@ -18,6 +18,7 @@ from melee.agent.ids import Ids
 from melee.agent.knowledge import Knowledge
 from melee.atomic import write_atomically
 from melee.checks import read_text
+from melee.collecting import without_collecting
 from melee.errors import DataError, InputError, MeleeError, MeleeWarning, shown, warn_caller
 from melee.limits import AGENT_BYTES
 
@@ -92,9 +93,10 @@ def read(path: str | os.PathLike[str]) -> bytes:
 
 def restore(agent: "Agent", content: bytes, where: str, log: Any) -> None:
     """Have a bare agent be the one that was written; `where` names the file in sentences."""
-    about, arrays = unpack(content, where)
-    with _refusing(where):
-        _restore(agent, about, arrays, log)
+    with without_collecting():
+        about, arrays = unpack(content, where)
+        with _refusing(where):
+            _restore(agent, about, arrays, log)
     _tell(where, about, agent._chosen.identity, log)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from melee.checks import read_id, unit_number
 from melee.errors import DataError, InputError, shown
 from melee.explorers import parse
-from melee.journal import Event, events
+from melee.journal import Event, Journal, events
 from melee.journal.snapshots import check_agent
 
 if TYPE_CHECKING:
@@ -96,6 +96,14 @@ def check_trial(name: Any, explorer: Any, share: Any, others: Iterable[Trial]) -
 def agent_name(agent: str, trial: str) -> str:
     """What the agent of a trial is called in the journal."""
     return check_agent(f"{agent}.{trial}")
+
+
+def acted(journal: Journal, agent: "Agent") -> list[str]:
+    """The names of trials that have, or had, agents of their own in the agent's journal."""
+    past = (event.content["trial"] for event in journal.store.turns(journal.name, events.TRIAL))
+    known = set(journal.store.agents())
+    names = dict.fromkeys((*past, *agent._trials))
+    return [name for name in names if agent_name(journal.name, name) in known]
 
 
 def note(agent: "Agent", event: Event) -> None:

@@ -1,6 +1,5 @@
 """Commands for the service: run it, and see how much it takes."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -71,12 +70,14 @@ def serve(
     """Serve agents over HTTP, with a journal: nothing acknowledged is lost."""
     check_format(log_format, "text", "json")
     check_format(log_level, "debug", "info", "warning", "error")
+    from melee.collecting import without_collecting
     from melee.errors import InputError
-    from melee.journal.postgres import without_password
-    from melee.serve.keys import Keys, read_keys
-    from melee.serve.logs import log_to_stderr
-    from melee.serve.server import check_host
-    from melee.serve.supervisor import check_workers
+
+    with without_collecting():
+        from melee.serve.keys import Keys, read_keys
+        from melee.serve.logs import log_to_stderr
+        from melee.serve.sockets import check_host
+        from melee.serve.supervisor import check_workers
 
     log_to_stderr(log_level, log_format)
     check_workers(workers)
@@ -111,6 +112,8 @@ def serve(
                 "melee: there is no agent yet; give --actions, or --candidates, or PUT one to "
                 "/v1/agents/NAME"
             )
+        from melee.journal.postgres import without_password
+
         listed = ", ".join(names) or "no agent yet"
         place = without_password(data)
         say(f"melee serves {listed} at http://{where}:{port}, data in {place}")
@@ -147,17 +150,22 @@ def _serve_alone(
     ready: Callable[[Sequence[str], int], None],
 ) -> None:
     """One process does everything."""
-    from melee.serve.app import App
-    from melee.serve.server import listen, serve
-    from melee.serve.service import Service, open_journal
+    from melee.collecting import settle, without_collecting
 
-    listening = listen(*address)
-    service = Service(open_journal(data, keep_days))
-    try:
-        service.open(*about)
-    except BaseException:
-        service.journal.close()
-        raise
+    with without_collecting():
+        from melee.serve.app import App
+        from melee.serve.server import serve
+        from melee.serve.service import Service, open_journal
+        from melee.serve.sockets import listen
+
+        listening = listen(*address)
+        service = Service(open_journal(data, keep_days))
+        try:
+            service.open(*about)
+        except BaseException:
+            service.journal.close()
+            raise
+    settle()
     ready(list(service.agents), listening.getsockname()[1])
     serve(App(service, known), listening, debug=log_level == "debug")
 
@@ -191,24 +199,35 @@ def read_trials(given: list[str]) -> dict[str, tuple[str, float]]:
 
 def _read_agents(path: Path) -> dict[str, dict[str, Any]]:
     """Parameters of agents, by name."""
-    from melee.errors import InputError, file_error
+    from melee.errors import InputError, file_error, shown
+    from melee.history.jsonl import parse
+    from melee.journal.snapshots import check_agent
     from melee.serve import bodies
     from melee.serve.routes import MANY, PARAMETERS
 
+    expected = "an object of agents by name, each an object of its parameters"
     try:
-        raw = path.read_bytes()
+        found = parse(path.read_text("utf-8"), expected)
     except OSError as error:
         raise file_error(path, "read", error) from None
-    try:
-        found = json.loads(raw)
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON ({error}); expected agents by name") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     if not isinstance(found, dict):
-        raise InputError(f"{path}: expected an object of agents by name")
+        raise InputError(f"{path}: it holds {shown(found)}; expected {expected}")
     agents = {}
     for name, given in found.items():
-        body = bodies.check_names(given, PARAMETERS)
-        agents[name] = {**body, "actions": bodies.labels(body, "actions", MANY)}
+        try:
+            check_agent(name)
+            if isinstance(given, dict) and "actions" in given and given["actions"] is None:
+                raise InputError(
+                    "actions is null; expected a list of labels, or no actions at all, for "
+                    "candidates that come with each question"
+                )
+            agents[name] = bodies.parameters(given, PARAMETERS, MANY)
+        except InputError as error:
+            raise InputError(f"{path}: agent {shown(name)}: {error}") from None
     return agents
 
 
@@ -220,10 +239,21 @@ def load_test(
     pairs: Annotated[int, typer.Option(min=1, help="Decisions, each with its reward.")] = 10_000,
     callers: Annotated[int, typer.Option(min=1, help="How many there are at once.")] = 64,
     agent: Annotated[str | None, typer.Option(help="Which agent's.")] = None,
+    candidates: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Candidates with each question, for an agent that has no actions of its own.",
+        ),
+    ] = None,
+    catalogue: Annotated[
+        Path | None,
+        typer.Option(help="A JSON file of labels and features to draw them from; else made up."),
+    ] = None,
     key: Annotated[
         str | None, typer.Option(envvar="MELEE_KEY", help="A key; better set MELEE_KEY.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of contexts and rewards.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of contexts, candidates and rewards.")] = 0,
 ) -> None:
     """Decide and reward as fast as a service answers, and print how long answers take.
 
@@ -233,10 +263,15 @@ def load_test(
 
     from melee.client import AsyncClient
     from melee.client.load import load as run
+    from melee.client.load import read_catalogue
+
+    items = None if catalogue is None else read_catalogue(catalogue)
+    each = candidates or (0 if items is None else min(10, len(items)))
 
     async def main() -> Any:
         async with AsyncClient(url, key=key, agent=agent, connections=callers) as client:
-            return await run(client, n_callers=callers, n_pairs=pairs, seed=seed)
+            about = {"n_callers": callers, "n_pairs": pairs, "seed": seed}
+            return await run(client, **about, n_candidates=each, items=items)
 
     with asyncio.Runner(loop_factory=_quick_loop()) as runner:
         found = runner.run(main())

@@ -3,10 +3,15 @@
 import asyncio
 import random
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from melee.client.asynchronous import AsyncClient
 from melee.client.calls import ServiceError
+from melee.errors import InputError, file_error, shown
+from melee.history.jsonl import parse
 
 SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
 """Of which the times are told."""
@@ -64,7 +69,48 @@ def _name(share: float) -> str:
     return "max" if share == 1.0 else f"p{share * 100:g}"
 
 
-async def load(client: AsyncClient, *, n_callers: int, n_pairs: int, seed: int = 0) -> Load:
+def catalogue(n_items: int = 1000, seed: int = 0) -> dict[str, dict[str, Any]]:
+    """Items of a shop that does not exist, each with its features, to be candidates.
+
+    >>> catalogue(1)
+    {'item 0': {'price': 84.6, 'age': 215, 'kind': 'book'}}
+    """
+    chance = random.Random(seed)
+    return {
+        f"item {i}": {
+            "price": round(chance.uniform(1.0, 100.0), 2),
+            "age": chance.randrange(365),
+            "kind": chance.choice(("book", "film", "game", "song")),
+        }
+        for i in range(n_items)
+    }
+
+
+def read_catalogue(path: Path) -> dict[str, Any]:
+    """Candidates from a file: a JSON object of labels and features, as a request has them."""
+    expected = "an object of labels and features, as a request for a decision has them"
+    try:
+        found = parse(path.read_text("utf-8"), expected)
+    except OSError as error:
+        raise file_error(path, "read", error) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    if not isinstance(found, dict) or not found:
+        raise InputError(f"{path}: it holds {shown(found)}; expected {expected}")
+    return found
+
+
+async def load(
+    client: AsyncClient,
+    *,
+    n_callers: int,
+    n_pairs: int,
+    seed: int = 0,
+    n_candidates: int = 0,
+    items: Mapping[str, Any] | None = None,
+) -> Load:
     """Decide and reward; each caller waits for its answers, as a page does.
 
     Parameters
@@ -74,8 +120,20 @@ async def load(client: AsyncClient, *, n_callers: int, n_pairs: int, seed: int =
     n_callers, n_pairs
         Callers at once, and pairs of all of them together.
     seed
-        Of the contexts and the rewards.
+        Of the contexts, the candidates and the rewards.
+    n_candidates
+        How many come with each question; 0 where the agent has actions of its own.
+    items
+        Labels and features, of which candidates are drawn; by default a `catalogue`.
     """
+    if n_candidates:
+        items = catalogue(max(1000, n_candidates), seed) if items is None else items
+        if not 0 < n_candidates <= len(items):
+            raise InputError(
+                f"{n_candidates:,} candidates are to come with each question, and there are "
+                f"{len(items):,} to draw from; give fewer, or more of these"
+            )
+    listed = list((items or {}).items())
     found = Load()
     left = iter(range(n_pairs))
     began = time.perf_counter()
@@ -88,9 +146,10 @@ async def load(client: AsyncClient, *, n_callers: int, n_pairs: int, seed: int =
                 "hour": chance.randrange(24),
                 "device": chance.choice(("phone", "desk", "tablet")),
             }
+            offer = dict(chance.sample(listed, n_candidates)) if n_candidates else None
             try:
                 start = time.perf_counter()
-                decision = await client.decide(context)
+                decision = await client.decide(context, actions=offer)
                 middle = time.perf_counter()
                 await client.reward(decision, float(chance.random() < 0.3))
                 end = time.perf_counter()

@@ -15,7 +15,7 @@ from typing import Any, cast
 import llvmlite
 import numba
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import cloudpickle, types
 from numba.core import cgutils, codegen, compiler, config, event, serialize
 from numba.core.compiler_lock import global_compiler_lock
@@ -92,15 +92,28 @@ def compile_kernel(
     for environment in result._find_referenced_environments():
         context.codegen().set_env(environment.env_name, environment)
     kept = result._replace(type_annotation="")
-    return result.entry_point, serialize.dumps(kept._reduce())
+    return result.entry_point, serialize.dumps((_needed(library), kept._reduce()))
+
+
+def _needed(library: Any) -> list[str]:
+    """The names of what machine code calls and does not hold itself."""
+    module = library._final_module
+    found = [
+        part.name
+        for part in (*module.functions, *module.global_variables)
+        if part.is_declaration and not part.name.startswith("llvm.")
+    ]
+    return sorted(found)
 
 
 @global_compiler_lock
 def load_kernel(content: bytes) -> Callable[..., Any]:
     """What to call, from the bytes that were kept. They are code, and must be trusted as such."""
     context = cpu_target.target_context
-    context.refresh()
-    result = compiler.CompileResult._rebuild(context, *cloudpickle.loads(content))
+    needed, parts = cloudpickle.loads(content)
+    if not all(map(binding.address_of_symbol, needed)):
+        context.refresh()  # all that Numba knows, where half a second is not for nothing
+    result = compiler.CompileResult._rebuild(context, *parts)
     return cast(Callable[..., Any], result.entry_point)
 
 

@@ -3,7 +3,6 @@
 import atexit
 import contextlib
 import functools
-import gc
 import logging
 import os
 import sys
@@ -16,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from melee.collecting import without_collecting
 from melee.compiled import files
 from melee.compiled.kernels import KERNELS
 from melee.compiled.keys import key_of, kinds_of, modules_of, name_of
@@ -62,7 +62,7 @@ class Program:
             began = time.perf_counter()
             _WAITING.append(self)
             try:
-                with _COMPILING:
+                with _COMPILING, without_collecting():
                     _make_ready(self)
             finally:
                 _WAITING.remove(self)
@@ -161,7 +161,7 @@ def _work() -> None:
             time.sleep(0.02)
             continue
         try:
-            with _COMPILING, _without_collecting():
+            with _COMPILING, without_collecting():
                 _make_ready(wanted)
         except StoppedError:
             pass
@@ -183,18 +183,6 @@ def compiling_makes_way() -> Iterator[None]:
     finally:
         if is_first:
             _INTERPRETING.discard(me)
-
-
-@contextlib.contextmanager
-def _without_collecting() -> Iterator[None]:
-    """A compiler leaves little garbage in cycles, and collecting it stops all threads for long."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _is_being_imported(wanted: Program) -> bool:

@@ -30,6 +30,7 @@ Readers leave fields that they do not know alone, so bodies may get more of them
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,9 +65,7 @@ class Draft(NamedTuple):
     offer: "Offer | None" = None
 
 
-class Event(NamedTuple):
-    """An event at its place."""
-
+class _Row(NamedTuple):
     seq: int
     agent: str
     kind: str
@@ -75,14 +74,18 @@ class Event(NamedTuple):
     body: str
     checksum: bytes
 
+
+class Event(_Row):
+    """An event at its place."""
+
     @property
     def head(self) -> Head:
         """Its place in the chain."""
         return Head(self.seq, self.checksum)
 
-    @property
+    @cached_property
     def content(self) -> dict[str, Any]:
-        """What its body holds."""
+        """What its body holds; read once, so nobody may change it."""
         try:
             content = json.loads(self.body)
         except (ValueError, RecursionError):

@@ -23,7 +23,8 @@
     openapi.py    the document that says so
     answering.py  from a path and a body to an answer
     app.py        ASGI: from a request to an answer
-    server.py     sockets, limits on connections, a clean stop
+    server.py     limits on connections, a clean stop
+    sockets.py    where a service listens, and who may reach it
     supervisor.py several processes: starts them, and starts them again
     worker.py     one that takes requests, and hands them on
     learner.py    the one that keeps the journal, and answers

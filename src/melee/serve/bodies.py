@@ -6,7 +6,6 @@ What a context, a label or a reward may be is the library's to say, in its own s
 from collections.abc import Sequence
 from typing import Any
 
-from melee.agent.arguments import read_labels
 from melee.errors import InputError, shown
 from melee.history.jsonl import parse
 from melee.labels import Label, label_from_json
@@ -90,6 +89,18 @@ def labels(body: Body, name: str, most: int) -> list[Label] | None:
     return [label_from_json(label) for label in entries(body, name, most)]
 
 
+def parameters(given: Any, known: Sequence[str], most: int) -> Body:
+    """Those of an agent, as `Agent` takes them; what each may be is the agent's to say.
+
+    >>> parameters({"actions": ["a", {"tuple": ["b", 2]}], "seed": 3}, ["actions", "seed"], 10)
+    {'actions': ['a', ('b', 2)], 'seed': 3}
+    """
+    body = check_names(given, known)
+    if not isinstance(body.get("explorer", ""), str):
+        raise InputError(f"explorer is {shown(body['explorer'])}; expected its SPEC as a text")
+    return {**body, "actions": labels(body, "actions", most)}
+
+
 def offer(given: Any, most: int) -> Any:
     """What can be chosen from: labels, or candidates as a dict of labels and features.
 
@@ -106,6 +117,8 @@ def offer(given: Any, most: int) -> Any:
     listed = entries({"actions": given}, "actions", most)
     if not any(isinstance(entry, dict) and "action" in entry for entry in listed):
         return [label_from_json(label) for label in listed]
+    from melee.agent.arguments import read_labels  # a worker, which has no agents, never gets here
+
     pairs = [check_names(entry, ("action", "features"), ("action",)) for entry in listed]
     labels = read_labels([label_from_json(pair["action"]) for pair in pairs], 1)
     return {label: pair.get("features") for label, pair in zip(labels, pairs, strict=True)}

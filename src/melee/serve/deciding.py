@@ -28,9 +28,10 @@ async def decide(
     unit: str | None = None,
 ) -> dict[str, Any]:
     """One decision; the same one again for the same request under the same id."""
-    served, id, about = trying.drawn(service, served, id, unit)
+    new = trying.new_id(served) if id is None else id
+    await service.turn(served, [] if new is None else [new])
+    served, id, about = trying.drawn(service, served, id, unit, new)
     agent = served.agent
-    await service.turn(served, [] if id is None else [id])
     try:
         with served.keeper.noting(**about):
             decision = agent.act(context, actions=actions, id=id)
@@ -106,6 +107,7 @@ async def decide_many(
 
     They are drawn into a trial together, by the unit or by the first id.
     """
+    await service.turn(served, ids or ())
     first = None if not ids or not isinstance(ids[0], str) else ids[0]
     served, _, about = trying.drawn(service, served, first, unit, many=True)
     return await _decide_many(service, served, contexts, actions, ids, about)
@@ -119,8 +121,8 @@ async def _decide_many(
     ids: list[Any] | None,
     about: dict[str, Any],
 ) -> list[dict[str, Any]]:
+    """The same in a turn, by whoever was drawn."""
     agent = served.agent
-    await service.turn(served, ids or ())
     taken = set() if ids is None else {id for id in ids if is_taken(served, id)}
     if ids is None or not taken or len(ids) != len(contexts) or len(set(ids)) != len(ids):
         with served.keeper.noting(**about):
@@ -142,6 +144,7 @@ async def _decide_many(
         fresh = [ids[i] for i in new]
         rest = [contexts[i] for i in new]
         own = [each[id] for id in fresh] if each is not None else actions
+        await service.turn(served, fresh)
         made = await _decide_many(service, served, rest, own, fresh, about)
         answers |= dict(zip(fresh, made, strict=True))
     return [answers[id] for id in ids]

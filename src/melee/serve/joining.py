@@ -23,14 +23,18 @@ def open_all(service: "Service", parameters: dict[str, dict[str, Any]]) -> None:
     names = [*dict.fromkeys((*service.journal.store.agents(), *parameters))]
     if len(names) > service.max_agents:
         raise InputError(f"there are {len(names)} agents; expected at most {service.max_agents}")
-    with _opening(service):
+    with opening(service):
         for name in names:
             own = service.journal.another(name)
             given = parameters.get(name)
-            service.take(name, reopen(own) if given is None else Agent(**given, journal=own))
+            try:
+                agent = reopen(own) if given is None else Agent(**given, journal=own)
+            except InputError as error:
+                raise InputError(f"agent {shown(name)}: {error}") from None
+            service.take(name, agent)
 
 
-def _opening(service: "Service") -> AbstractContextManager[Any]:
+def opening(service: "Service") -> AbstractContextManager[Any]:
     """A block in which no other service makes agents."""
     store = service.journal.store
     return store.opening() if isinstance(store, Postgres) else nullcontext()
@@ -58,8 +62,9 @@ def share(served: Served, turns: Turns) -> None:
 
 
 def adopt(service: "Service", name: str) -> None:
-    """Take in an agent that another service has made."""
-    service.take(name, reopen(service.journal.another(name), note=False))
+    """Take in an agent that another service has made, and know of the trials there are now."""
+    if name not in service.agents:
+        service.take(name, reopen(service.journal.another(name), note=False))
     for served in service.agents.values():
         trying.look_back(served)
 
@@ -92,7 +97,7 @@ async def create(service: "Service", name: str, parameters: dict[str, Any]) -> t
 
 def _create(service: "Service", name: str, parameters: dict[str, Any]) -> tuple[bool, Served]:
     """The same in a journal that others share, who may have made it meanwhile."""
-    with _opening(service):
+    with opening(service):
         is_new = not service.journal.store.has(name)
         agent = Agent(**parameters, journal=service.journal.another(name))
         return is_new, service.take(name, agent)

@@ -11,6 +11,7 @@ import socket
 import sys
 from typing import Any
 
+from melee.collecting import settle, without_collecting
 from melee.serve.answering import Router, answered, encoded, refused
 from melee.serve.frames import NOTE, Framed, read_question, reply
 from melee.serve.metrics import Requests
@@ -90,12 +91,14 @@ def main(given: dict[str, Any]) -> None:
     from melee.serve.starting import read_agents, tell
 
     parameters = read_agents(given["agents"])
-    service = Service(open_journal(given["data"], given["keep_days"]))
-    try:
-        service.open(parameters, given.get("trials"))
-    except BaseException:
-        service.journal.close()
-        raise
+    with without_collecting():
+        service = Service(open_journal(given["data"], given["keep_days"]))
+        try:
+            service.open(parameters, given.get("trials"))
+        except BaseException:
+            service.journal.close()
+            raise
+    settle()
     listening = socket.socket(fileno=given["listening"])
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_run(service, listening, lambda: tell({"agents": list(service.agents)})))

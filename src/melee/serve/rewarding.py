@@ -16,35 +16,26 @@ if TYPE_CHECKING:
 async def reward(
     service: "Service", served: Served, rewards: list[tuple[str, float]]
 ) -> dict[str, Any]:
-    """Rewards of decisions, all or none; those that came before are not learned again."""
-    if served.trials:
-        return await _reward_all(service, served, rewards)
-    return await _reward_own(service, served, rewards)
+    """Rewards of decisions, all or none; those that came before are not learned again.
 
-
-async def _reward_all(
-    service: "Service", served: Served, rewards: list[tuple[str, float]]
-) -> dict[str, Any]:
-    """Rewards of decisions that the agent or its trials made."""
-    groups = trying.by_owner(service, served, rewards)
-    for member, group in groups:  # all are fine, or none is learned
-        await service.turn(member)
-        for id, given in group:
-            _waits(member, id, check_reward(given, member.agent._range))
-    total = {"learned": 0, "repeated": 0}
-    for member, group in groups:
-        for name, n in (await _reward_own(service, member, group)).items():
-            total[name] += n
-    return total
-
-
-async def _reward_own(
-    service: "Service", served: Served, rewards: list[tuple[str, float]]
-) -> dict[str, Any]:
-    agent = served.agent
+    The agent or its trials have made them; all of it is one turn.
+    """
     await service.turn(served)
-    if agent.timeout is not None:
-        agent.give_up()
+    groups = trying.by_owner(service, served, rewards) if served.trials else [(served, rewards)]
+    for member, _ in groups:
+        if member.agent.timeout is not None:
+            member.agent.give_up()
+    new = [(member, _new(member, group)) for member, group in groups]
+    learned = sum(_learn(member, own) for member, own in new)
+    for member, _ in groups:
+        await service.on_disk(member)
+    n_new = sum(len(own) for _, own in new)
+    return {"learned": learned, "repeated": len(rewards) - n_new}
+
+
+def _new(served: Served, rewards: list[tuple[str, float]]) -> dict[str, float]:
+    """Those of an agent's rewards that did not come before, by id; a refusal if one cannot be."""
+    agent = served.agent
     new: dict[str, float] = {}
     for id, given in rewards:
         number = check_reward(given, agent._range)
@@ -52,6 +43,12 @@ async def _reward_own(
             raise Refusal(409, f"decision {shown(id)} has two rewards here; send the final one")
         if _waits(served, id, number):
             new[id] = number
+    return new
+
+
+def _learn(served: Served, new: dict[str, float]) -> int:
+    """Have an agent learn rewards of decisions that wait; of how many the actions exist."""
+    agent = served.agent
     waiting = agent._pending.waiting
     labels = {id: waiting[id].action for id in new}
     learned = 0
@@ -61,8 +58,7 @@ async def _reward_own(
     elif new:
         learned = agent.learn_many(list(new), list(new.values()))
     noting.rewarded(served, labels, new)
-    await service.on_disk(served)
-    return {"learned": learned, "repeated": len(rewards) - len(new)}
+    return learned
 
 
 def _waits(served: Served, id: str, reward: float) -> bool:

@@ -183,10 +183,7 @@ async def list_agents(call: Call) -> Answer:
 async def create(call: Call) -> Answer:
     """A new agent."""
     body = bodies.read(call.body, PARAMETERS)
-    parameters: dict[str, Any] = {**body, "actions": bodies.labels(body, "actions", MANY)}
-    explorer = body.get("explorer", "melee")
-    if not isinstance(explorer, str):
-        raise InputError(f"explorer is {shown(explorer)}; expected its SPEC as a text")
+    parameters = bodies.parameters(body, PARAMETERS, MANY)
     is_new, served = await call.service.create(call.path["agent"], parameters)
     return Answer(call.service.about(served), 201 if is_new else 200)
 

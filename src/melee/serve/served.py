@@ -2,13 +2,16 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from melee.agent import Agent
 from melee.agent.keeping import Keeper
 from melee.labels import Label
 from melee.serve.watching import Watch
-from melee.trials.trials import Reading
+
+if TYPE_CHECKING:
+    from melee.trials.trials import Reading
 
 
 @dataclass
@@ -24,6 +27,9 @@ class Served:
     follows: bool = False  # whether callers' choices were followed
     compared: list[dict[str, Any]] = field(default_factory=list)  # what is known of trials
 
-    def __post_init__(self) -> None:
-        """Be ready to read what became of trials."""
-        self.reading = Reading(self.keeper.journal)
+    @cached_property
+    def reading(self) -> "Reading":
+        """Who reads what became of trials; most services have none."""
+        from melee.trials.trials import Reading
+
+        return Reading(self.keeper.journal)

@@ -1,18 +1,16 @@
-"""Sockets, limits on connections, and a clean stop; by uvicorn."""
+"""Limits on connections, and a clean stop; by uvicorn."""
 
 import asyncio
 import contextlib
-import ipaddress
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from melee.errors import DataError, InputError
 from melee.extras import needed
 from melee.serve.app import App
-from melee.serve.keys import Keys
+from melee.serve.sockets import DRAIN
 
 with needed("melee serve", "serve"):
     import uvicorn
@@ -24,8 +22,6 @@ PATIENCE = 10.0
 """Seconds in which they have to come."""
 CONNECTIONS = 2_000
 """Connections at once; more are closed."""
-DRAIN = 10
-"""Seconds that requests have to finish when the service stops."""
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -95,44 +91,6 @@ class Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether nobody outside of this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def check_host(host: str, keys: Keys) -> None:
-    """Refuse to serve the world without a key."""
-    if not keys and not is_loopback(host):
-        raise InputError(
-            f"--host is {host}, which others can reach, and there are no keys; give --keys FILE, "
-            "or set MELEE_KEY"
-        )
-
-
-def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """A socket at an address; `shared` with others of this user that listen there."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if shared:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    try:
-        made.bind((host, port))
-        made.listen(2048)
-    except OSError as error:
-        made.close()
-        raise DataError(
-            f"{host}:{port} cannot be listened at ({error.strerror}); give another --port, or end "
-            "what listens there"
-        ) from None
-    return made
 
 
 def serve(

@@ -141,6 +141,8 @@ class Service:
     async def turn(self, served: Served, ids: Sequence[Any] = ()) -> None:
         """Return where the agent is what the journal says, and may change; until the next `await`.
 
+        So are, and may, those of its trials.
+
         Parameters
         ----------
         served
@@ -148,11 +150,14 @@ class Service:
         ids
             Those that decisions are about to have.
         """
+        family = trying.family(self, served)
         if self.turns is None:
-            with served.keeper:  # if something could not be kept, it is what the disk says again
-                pass
+            for member in family:
+                with member.keeper:  # if something could not be kept, it is what the disk says
+                    pass
         else:
-            await self.turns.take([(served.name, id) for id in ids if can_be_kept(id)])
+            kept = [id for id in ids if can_be_kept(id)]
+            await self.turns.take([(member.name, id) for member in family for id in kept])
 
     async def on_disk(self, served: Served) -> None:
         """Return when all that an agent has done is on disk."""

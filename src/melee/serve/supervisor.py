@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from melee.errors import DataError, InputError
-from melee.serve.server import DRAIN, listen
+from melee.serve.sockets import DRAIN, listen
 from melee.serve.starting import heard
 
 MOST = 64

@@ -6,21 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from melee.agent.ids import unique_prefix
-from melee.agent.trials import agent_name, check_trial, draw
+from melee.agent.trials import acted, agent_name, check_trial, draw
 from melee.errors import InputError, MeleeError, shown
 from melee.explorers import parse
 from melee.journal.snapshots import check_agent
 from melee.serve.ids import is_taken
 from melee.serve.refusals import Refusal
 from melee.serve.served import Served
-from melee.trials.trials import acted, begin, end
 
 if TYPE_CHECKING:
     from melee.serve.service import Service
 
 SOME = 1000
 """Events that are read for trials at a time, beside all else."""
-_ADVICE = "begin and end trials while one alone runs: melee serve --try"
+_ADVICE = "begin trials while they run: PUT /v1/trials/NAME"
 NEAR = 50_000
 """Events that are read before somebody who asks is answered."""
 
@@ -40,27 +39,37 @@ def owner(service: "Service", served: Served, id: str) -> Served:
     return served
 
 
+def new_id(served: Served) -> str | None:
+    """An id for a decision that has none, where it matters who is drawn."""
+    return unique_prefix() if _are_drawn(served) else None
+
+
+def _are_drawn(served: Served) -> bool:
+    return any(trial.share > 0.0 for trial in served.agent._trials.values())
+
+
 def drawn(
     service: "Service",
     served: Served,
     id: str | None,
     unit: str | None,
+    new: str | None = None,
     *,
     many: bool = False,
 ) -> tuple[Served, str | None, dict[str, Any]]:
-    """Who decides, under which id, and what is noted of how that was drawn.
+    """Who decides, under which id, and what is noted of how that was drawn; in a turn.
 
-    Many decisions are drawn together, as if they were all about one.
+    Many decisions are drawn together, as if they were all about one. `new` is for a decision that
+    has no id.
     """
     if unit is not None and not 0 < len(unit) <= 200:
         raise InputError(f"unit is {shown(unit)}; expected a text of 1 to 200 characters")
-    trials = served.agent._trials.values()
-    if not any(trial.share > 0.0 for trial in trials):
+    if not _are_drawn(served):
         return served, id, {} if unit is None else {"unit": unit}
     if id is not None and is_taken(mine := owner(service, served, id), id):
         return mine, id, {}  # asked again, or by mistake
-    name = unique_prefix() if id is None else id
-    trial = draw(trials, name if unit is None else unit)
+    name = (new or unique_prefix()) if id is None else id
+    trial = draw(served.agent._trials.values(), name if unit is None else unit)
     chosen = served
     if trial is not None:
         chosen = service.agents[agent_name(served.name, trial.name)]
@@ -90,6 +99,8 @@ def begin_at_once(
     known = served.agent._trials.get(name)
     if known is not None and known.share == share:
         return
+    from melee.trials.trials import begin
+
     check_alone(service, _ADVICE)
     own = agent_name(served.name, name)
     others = {name: service.agents[own].agent} if name in served.trials else {}
@@ -104,37 +115,77 @@ async def change(
     service: "Service", served: Served, name: str, explorer: Any, share: Any
 ) -> dict[str, Any]:
     """Begin a trial, or give one another share."""
-    check_alone(service, _ADVICE)
+    from melee.trials.trials import align, begin
+
+    agent, keeper = served.agent, served.keeper
     async with service.one_change:
-        agent, keeper = served.agent, served.keeper
+        await service.turn(served)
         known = agent._trials.get(name)
         if known is not None and explorer is None:
             explorer = known.explorer
         trial = check_trial(name, explorer, share, agent._trials.values())
         own = agent_name(served.name, name)
-        others = {name: service.agents[own].agent} if own in service.agents else {}
         if own in service.agents and name not in served.trials:
             raise Refusal(409, f"there is an agent {own} already; give the trial another name")
+        others = {name: service.agents[own].agent} if own in service.agents else {}
         is_new = trial.share > 0.0 and not others
         if is_new and len(service.agents) >= service.max_agents:
             raise Refusal(409, f"there are {len(service.agents)} agents, and no more are allowed")
-        await asyncio.to_thread(begin, keeper, others, name, explorer, share)
+        if service.turns is None:
+            await asyncio.to_thread(begin, keeper, others, name, explorer, share)
+            if is_new:
+                service.take(check_agent(own), others[name])
+        else:
+            if is_new:
+                await _join_shared(service, served, name, trial.explorer)
+                others[name] = service.agents[own].agent
+                await service.turn(served)
+                align(agent, others[name])
+            begin(served.keeper, others, name, explorer, share)  # by what trials there are now
         if is_new:
-            service.take(check_agent(own), others[name])
             served.trials.append(name)
     await service.on_disk(served)
     spec = parse(agent._trials[name].explorer).short_spec
     return {"trial": name, "explorer": spec, "share": trial.share}
 
 
+async def _join_shared(service: "Service", served: Served, name: str, explorer: str) -> None:
+    """Have the agent of a trial join a journal that others share; it does not act yet.
+
+    Most of the journal is read beside all else, and what came meanwhile in nobody's turn.
+    """
+    from melee.serve.joining import opening
+    from melee.trials.beginning import begin_trial
+    from melee.trials.shadow import Shadow
+
+    assert service.turns is not None
+    journal = served.keeper.journal
+    if served.agent.actions is None:
+        parse(explorer).check_candidates()
+    shadow = Shadow(journal, explorer, name=name)
+    while not await asyncio.to_thread(shadow.read, NEAR):
+        pass
+
+    def join() -> None:
+        with opening(service):
+            made = begin_trial(journal, name, explorer, shadow)
+            assert made._keeper is not None
+            made._keeper.snapshot()  # others need not look for its first event
+            service.take(agent_name(served.name, name), made)
+
+    await service.turns.between(join)
+
+
 async def stop(service: "Service", served: Served, name: str) -> None:
     """End a trial."""
-    check_alone(service, _ADVICE)
+    from melee.trials.trials import end
+
     async with service.one_change:
+        await service.turn(served)
         if name not in served.agent._trials:
             known = ", ".join(served.agent._trials) or "none"
             raise Refusal(404, f"there is no trial {shown(name)}; there are: {known}")
-        await asyncio.to_thread(end, served.keeper, name)
+        end(served.keeper, name)
     await service.on_disk(served)
 
 

@@ -23,7 +23,7 @@ from melee.agent.keeping import Keeper
 from melee.errors import DataError, InputError, MeleeError, shown
 from melee.journal import Event, Head, Journal
 from melee.journal.commits import Ticket
-from melee.journal.events import is_next
+from melee.journal.events import TRIAL, is_next
 from melee.journal.journal import broken
 from melee.journal.postgres import Postgres
 
@@ -117,7 +117,7 @@ class Turns:
     seen
         Is called with each event of others, after it was folded.
     adopt
-        Is called with the name of an agent that others have made.
+        Is called with the name of an agent that others have made, or whose trials they changed.
 
     Attributes
     ----------
@@ -257,6 +257,9 @@ class Turns:
                 future.set_result(None)
         await asyncio.sleep(0)  # each of them does what it came for, before this goes on
         self.is_open = False
+        for keeper in self._keepers().values():
+            if isinstance(keeper, NodeKeeper):
+                keeper.free.clear()  # from now on others may take them
         try:
             await asyncio.to_thread(self._finish)
         finally:
@@ -271,9 +274,6 @@ class Turns:
             found = before + self._catch_up(head)
             taken = self._store.taken(ids)
             keepers = self._keepers()
-            for keeper in keepers.values():
-                if isinstance(keeper, NodeKeeper):
-                    keeper.free.clear()
             for name, id in ids:
                 keeper = keepers[name]
                 if isinstance(keeper, NodeKeeper) and (name, id) not in taken:
@@ -336,7 +336,9 @@ class Turns:
         self.n_behind = len(found)
         self._place, self._fresh = head, time.monotonic()
         known = self._keepers()
-        for name in dict.fromkeys(event.agent for event in found if event.agent not in known):
+        for name in dict.fromkeys(
+            event.agent for event in found if event.agent not in known or event.kind == TRIAL
+        ):
             self._adopt(name)
         return folded
 

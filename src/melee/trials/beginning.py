@@ -13,15 +13,20 @@ if TYPE_CHECKING:
     from melee.agent import Agent
 
 
-def begin_trial(journal: Journal, name: str, explorer: str) -> "Agent":
-    """The agent of a trial, in the same journal; it takes as long as reading the journal takes."""
+def begin_trial(
+    journal: Journal, name: str, explorer: str, shadow: Shadow | None = None
+) -> "Agent":
+    """The agent of a trial, in the same journal; it takes as long as reading the journal takes.
+
+    `shadow` is one of that explorer that has read some of it already.
+    """
     own = journal.another(agent_name(journal.name, name))
     if journal.store.has(own.name):
         raise InputError(
             f"{journal.where} has an agent {own.name} already, of an earlier trial; give the "
             "trial another name"
         )
-    shadow = Shadow(journal, explorer, name=name)
+    shadow = Shadow(journal, explorer, name=name) if shadow is None else shadow
     while not shadow.read():
         pass
     agent = shadow.agent

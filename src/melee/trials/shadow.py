@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from melee.agent.catalogue import Catalogue
 from melee.agent.folding import fold, fold_decision, get_ready
+from melee.agent.knowledge import Labels
+from melee.agent.offered import Offered
 from melee.agent.recalling import offered_in
 from melee.agent.recovering import FEW, earliest
 from melee.agent.rolling_back import finish_only
-from melee.errors import InputError
+from melee.contexts import Context
 from melee.journal import Event, Head, Journal, events
 from melee.labels import Label
 from melee.trials.tally import Compared, Tally, in_words
@@ -93,14 +96,10 @@ class Shadow:
     def _begin(self) -> tuple["Agent", Head]:
         """The shadow before anything happened, or as much as retention has left."""
         known, place = earliest(self.journal)
-        if known._first_labels is None:
-            raise InputError(
-                f"the agent {self.journal.name} has no actions of its own, and only those that "
-                "have can be tried beside others; evaluate explorers by its log: melee evaluate"
-            )
         if self.explorer is None:
             return known, place
-        given = known._parameters() | {"actions": known.actions_, "explorer": self.explorer}
+        actions = None if known.actions is None else known.actions_
+        given = known._parameters() | {"actions": actions, "explorer": self.explorer}
         agent = type(known)(**given)
         agent._pending, agent._ids = known._pending, known._ids
         return agent, place
@@ -150,14 +149,10 @@ class Shadow:
         offer = offered_in(event, self.journal)
         labels = offer.labels
         decided = events.read_decision(event, len(labels))
-        get_ready(self.agent, decided, offer)
-        known, given = self.agent._knowledge, decided.about.get("given", False)
+        offered = get_ready(self.agent, decided, offer)
+        given = decided.about.get("given", False)
         wanted = self.is_apprentice == (given is not False)
-        if wanted and all(label in known.index for label in labels):
-            chosen = None
-            if labels != known.labels:
-                chosen = np.array(sorted(known.index[label] for label in labels), np.int64)
-            own = known.pmf(decided.context, chosen)
+        if wanted and (own := self._chances(decided.context, labels, offered)) is not None:
             label, chances = labels[decided.action], np.array(decided.pmf)
             would = np.array([own[label] for label in labels])
             self.latest.append(ShadowChoice(str(event.id), label, labels[int(would.argmax())]))
@@ -171,6 +166,20 @@ class Shadow:
         if not self.is_apprentice:
             decided = decided._replace(noted=())
         fold_decision(self.agent, event, decided, offer)
+
+    def _chances(
+        self, context: Context, labels: Labels, offered: Offered | None
+    ) -> dict[Label, float] | None:
+        """With which probability it would choose each; None if it does not know them all."""
+        known = self.agent._knowledge
+        if isinstance(known, Catalogue) and offered is not None:
+            return dict(zip(labels, known.probabilities(context, offered), strict=True))
+        if not all(label in known.index for label in labels):
+            return None
+        chosen = None
+        if labels != known.labels:
+            chosen = np.array(sorted(known.index[label] for label in labels), np.int64)
+        return known.pmf(context, chosen)
 
     def _count(self, event: Event) -> None:
         """Take rewards of judged decisions into the tally."""

@@ -7,9 +7,10 @@ from melee.agent.ids import unique_prefix
 from melee.agent.keeping import Keeper
 from melee.agent.opening import reopen
 from melee.agent.recovering import recover
-from melee.agent.trials import agent_name, check_trial, draw
+from melee.agent.trials import acted, agent_name, check_trial, draw
 from melee.errors import InputError, shown
-from melee.journal import Journal, events
+from melee.explorers import parse
+from melee.journal import Journal
 from melee.trials.beginning import begin_trial
 from melee.trials.shadow import Shadow
 from melee.trials.side_by_side import SideBySide
@@ -237,6 +238,8 @@ def begin(
     agent = keeper.agent
     known = agent._trials.get(name)
     trial = check_trial(name, explorer, share, agent._trials.values())
+    if agent.actions is None:
+        parse(trial.explorer).check_candidates()
     if known is not None and known.explorer != trial.explorer:
         raise InputError(
             f"the trial {name} has the explorer {known.explorer}, and now {trial.explorer}; give "
@@ -251,16 +254,10 @@ def begin(
             keeper.tries(name, None if known is not None else trial.explorer, trial.share)
 
 
-def acted(journal: Journal, agent: "Agent") -> list[str]:
-    """The names of trials that have, or had, agents of their own."""
-    past = (event.content["trial"] for event in journal.store.turns(journal.name, events.TRIAL))
-    known = set(journal.store.agents())
-    names = dict.fromkeys((*past, *agent._trials))
-    return [name for name in names if agent_name(journal.name, name) in known]
-
-
 def align(agent: "Agent", other: "Agent") -> None:
-    """Have another agent know the same actions."""
+    """Have another agent know the same actions, where they do not come with the question."""
+    if agent.actions is None:
+        return
     now, then = agent.actions_, other.actions_
     other.add_actions([label for label in now if label not in then])
     other.remove_actions([label for label in then if label not in now])
