@@ -593,13 +593,14 @@ class Agent:
         Decisions are the same, to the bit, and take milliseconds instead of microseconds.
         `melee.compile_now(agent)` waits for it.
         """
-        return all(program.ready for program in self._programs)
+        with self._lock:
+            return all(program.ready for program in self._knowledge.programs)
 
     @property
     def _programs(self) -> list[Program]:
-        """What decides and learns."""
+        """What decides, whatever the question, and learns."""
         with self._lock:
-            return self._knowledge.programs
+            return self._knowledge.all_programs()
 
     def summary(self) -> list[tuple[Label, int, float]]:
         """Every action with the rounds learned about it and their average reward."""

@@ -30,9 +30,7 @@ def follow(
     known = None if probability is None else check_probability(probability)
     with agent._guard:
         chosen = None if actions is None else find(agent, actions)
-        labels = agent._knowledge.labels
-        if chosen is not None:
-            labels = tuple(labels[i] for i in chosen)
+        labels = agent._knowledge.labels_of(chosen)
         agent._knowledge.number(label)
         if label not in labels:
             raise InputError(f"{shown(label)} was chosen, and is not among the actions that were")
