@@ -65,7 +65,9 @@ def test_behind_units_and_scaling_it_is_the_same_to_the_bit(spec, monkeypatch):
         monkeypatch.setenv("MELEE_COMPILE", mode)
         model = Model(parse(spec), 0, 0, D, K)
         rows, actions = np.random.default_rng(0).normal(size=(40, D)), np.arange(40) % K
-        model.learn(rows, actions, (rows[:, 0] * (actions - 2) > 0.0) * 1.0, np.full(40, 0.5))
+        model.learn(
+            rows, actions, np.where(rows[:, 0] * (actions - 2) > 0.0, 1.0, 0.0), np.full(40, 0.5)
+        )
         for some in (np.array([4]), np.array([0, 3, 5]), np.arange(1, K)):
             pmfs, alone, drawn = (np.empty((5, len(some))) for _ in range(3))
             model.act(rows[:5], np.arange(5), 0.1, pmfs, drawn[:, 0].astype(np.int64), some)

@@ -237,8 +237,10 @@ class Agent:
         contexts
             A table, a two-dimensional array, or a list of contexts.
         actions
-            The actions that are open for all of them. Of an agent without actions of its own the
-            candidates: the same for all, as `act` takes them, or a list with those of each.
+            The actions that are open: a list of labels, the same for all contexts, or a list with
+            the list of each, in which None stands for all actions. Of an agent without actions of
+            its own the candidates: the same for all, as `act` takes them, or a list with those of
+            each.
         ids
             Names for the decisions.
         """

@@ -203,7 +203,7 @@ class Catalogue(Knowledge):
                 features.append(known.features)
         return offer(labels, tuple(features))
 
-    def ready(self, context: Context, chosen: Ints | None) -> None:
+    def ready(self, context: Context, *, some: bool = False) -> None:
         """Nothing is to be done before a round is learned: learning it takes in what is new."""
 
     def ready_for(self, context: Context, offered: Offered) -> None:

@@ -42,7 +42,7 @@ def follow(
             check_new(id, agent._pending)
             if agent._keeper is not None:
                 agent._keeper.check_new(id)
-        agent._knowledge.ready(read, chosen)
+        agent._knowledge.ready(read, some=chosen is not None)
         time = now()
         give_up(agent, time)
         name = namer(agent).name(id, read, chosen, agent._pending)

@@ -200,10 +200,10 @@ class Knowledge:
 
     # -- deciding ---------------------------------------------------------------------------
 
-    def ready(self, context: Context, chosen: Ints | None) -> None:
-        """Be ready for contexts like this one, with only some actions open."""
+    def ready(self, context: Context, *, some: bool = False) -> None:
+        """Be ready for contexts like this one, perhaps with only some actions open."""
         self.features.expect(context)
-        if chosen is not None and not self.model.some_closed:
+        if some and not self.model.some_closed:
             for model in self.models:
                 model.close_some()
         if self.features.n_features != self.model.n_features:

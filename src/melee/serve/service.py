@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from melee.agent import Agent, offering
+from melee.agent.arguments import is_for_each
 from melee.agent.explanation import Explanation
 from melee.agent.keeping import GIVEN, Keeper, decision_of, explain_past, offered_in, reopen
 from melee.checks import check_reward, is_unicode
@@ -403,8 +404,9 @@ class Service:
             return [to_json(decision) for decision in decisions]
         await self._on_disk(served)
         each = None
-        if agent.actions is None and isinstance(actions, list) and len(actions) == len(ids):
-            each = dict(zip(ids, actions, strict=True))  # candidates of each
+        own_ones = agent.actions is None or is_for_each(actions)
+        if own_ones and isinstance(actions, list) and len(actions) == len(ids):
+            each = dict(zip(ids, actions, strict=True))  # candidates of each, or open actions
         answers = {}
         for id, context in zip(ids, contexts, strict=True):
             if id in taken:
