@@ -570,15 +570,20 @@ class Rescaled:
 # --- hidden units, cold start -------------------------------------------------
 
 
-def widened(x, columns, weights):
-    """[features, hidden units, 1] of an x that ends in 1: max(0, u·z_i + v·z_j + b) each.
+def ramp(z, slope, offset):
+    """From 0 to 1 in a straight line, or from 1 to 0."""
+    return min(max(slope * z + offset, 0.0), 1.0)
 
-    The features z were divided by √d; the units, less 0.5, by the square root of their number.
+
+def widened(x, columns, weights):
+    """[features, hidden units, 1] of an x that ends in 1, each unit the product of two ramps.
+
+    The features were divided by √d, which slopes undo; the units, less 0.3, by half the square root
+    of their number.
     """
-    z = x[:-1] * math.sqrt(len(x) - 1)
     pairs = zip(columns, weights, strict=True)
-    units = np.array([max(0.0, u * z[i] + v * z[j] + b) for (i, j), (u, v, b) in pairs])
-    return np.concatenate([x[:-1], (units - 0.5) / math.sqrt(len(units)), [1.0]])
+    units = np.array([ramp(x[i], u, b) * ramp(x[j], v, c) for (i, j), (u, b, v, c) in pairs])
+    return np.concatenate([x[:-1], (units - 0.3) * 2 / math.sqrt(len(units)), [1.0]])
 
 
 def cold_inputs(rows):

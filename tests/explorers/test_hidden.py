@@ -37,6 +37,23 @@ def test_units_look_at_two_different_features_where_there_are_two():
     assert (Units.draw(1, 20).columns == 0).all()
 
 
+def test_units_look_at_all_features_alike():
+    counts = np.bincount(Units.draw(6, 30).columns.ravel())
+    assert_array_equal(counts, 10)
+    counts = np.bincount(Units.draw(7, 30).columns.ravel(), minlength=7)
+    assert set(counts) <= set(range(5, 13))  # one of every deck of seven is left over
+
+
+@pytest.mark.parametrize("d", [1, 4])
+def test_a_ramp_rises_or_falls_within_a_standard_deviation(d):
+    slopes = Units.draw(d, 200).weights[:, 0::2] / np.sqrt(d)
+    places = (0.5 - Units.draw(d, 200).weights[:, 1::2]) * np.sign(slopes)
+    assert_allclose(np.abs(slopes), 1.0)
+    assert 0.4 < (slopes > 0).mean() < 0.6
+    assert abs(places.mean()) < 0.1
+    assert 0.7 < places.std() < 0.9
+
+
 def test_the_units_of_a_number_of_features_are_always_the_same_ones():
     first, again, more = Units.draw(4, 9), Units.draw(4, 9), Units.draw(4, 30)
     assert_array_equal(first.columns, again.columns)

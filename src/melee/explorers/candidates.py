@@ -4,8 +4,8 @@ The row of a candidate is a *pair*: what is known of the situation and of the ca
 side. A linear model of pairs alone would rank candidates alike in every situation, so units join
 them to the context: products of one number of each, and *bumps*, which are 1 near one value of a
 candidate's number and fall to 0 at the next, by themselves and times a number of the context. Where
-there is room, hidden units of the context take the place of its numbers (see
-`melee.explorers.hidden`): what suits a situation need not move with it in a straight line.
+there is room, hidden units of the context, max(0, u·z_i + v·z_j + b), take the place of its
+numbers: what suits a situation need not move with it in a straight line.
 
 A candidate that was chosen before has a *record*, so that a new article is judged by its topic at
 once and by what it earned later. The model is that of a mixed regression: reward = w·φ + b + noise,

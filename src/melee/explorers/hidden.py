@@ -1,9 +1,13 @@
 """Hidden units: fixed random features beside a context's own, for any explorer over a ridge.
 
 A linear model of [x, h(x)] bends where a linear model of x cannot. A unit looks at two of the
-features z, scaled to unit variance, through max(0, u·z_i + v·z_j + b) with u, v, b drawn from a
-normal distribution; as real tables often depend on few columns at a time, two at a time teach
-more than mixtures of all. The units of a number of features are always the same ones.
+features z, scaled to unit variance, each through a ramp that rises from 0 to 1 or falls from 1 to 0
+within a standard deviation around a place t: r(z) = ½ ± (z - t), held to [0, 1]. The product of the
+two is 1 in a corner of the plane and 0 outside of it, with soft edges: rewards often depend on few
+columns at a time, and turn where one of them passes a value, as in the leaves of a tree.
+
+Columns are dealt from a shuffled deck, so that all of them are looked at alike; t is drawn from a
+normal distribution. The units of a number of features are always the same ones.
 """
 
 import math
@@ -12,18 +16,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from melee.arrays import Floats, Ints, Scratch, Words
-from melee.compiled import implements, interpreted_as
+from melee.compiled import implements, interpreted_as, kernel
 from melee.explorers.interface import distribution, learn, reveal
 from melee.rng import generator
+
+SPREAD = 0.8
+"""Standard deviation of the places where ramps are, in standard deviations of a feature."""
+CENTRE = 0.3
+"""Taken from every unit, as they are between 0 and 1."""
+SIZE = 2.0
+"""All units together then weigh about as much as the features."""
 
 
 class Units(NamedTuple):
     """Random units over contexts that were divided by the square root of their length."""
 
     columns: Ints  # (units, 2)
-    weights: Floats  # (units, 3): of the two columns, and the offset
-    size: float  # √d undoes the division
-    share: float  # 1/√units: all of them together weigh as much as the features
+    weights: Floats  # (units, 4): slope and offset of the first column's ramp, and of the second's
+    share: float  # of a unit in the length of an input
 
     @classmethod
     def draw(cls, n_features: int, n_units: int) -> "Units":
@@ -34,20 +44,43 @@ class Units(NamedTuple):
         """
         rng = generator(0, "hidden units", n_features)
         columns = np.zeros((n_units, 2), np.int64)
-        weights = np.zeros((n_units, 3))
+        weights = np.zeros((n_units, 4))
+        deck: list[int] = []
         for unit in range(n_units):
-            columns[unit] = rng.choice(n_features, size=2, replace=n_features == 1)
-            weights[unit] = rng.normal(size=3)
-        return cls(columns, weights, math.sqrt(n_features), 1.0 / math.sqrt(n_units))
+            if len(deck) < 2:
+                deck = [0, 0] if n_features == 1 else rng.permutation(n_features).tolist()
+            columns[unit] = deck[:2]
+            deck = deck[2:]
+            weights[unit] = draw_ramps(rng, n_features)
+        return cls(columns, weights, SIZE / math.sqrt(n_units))
+
+
+def draw_ramps(rng: np.random.Generator, n_features: int) -> Floats:
+    """Slope and offset of two ramps over features that were divided by √n_features."""
+    rises, places = rng.choice((-1.0, 1.0), size=2), SPREAD * rng.normal(size=2)
+    return np.stack([rises * math.sqrt(n_features), 0.5 - rises * places], axis=1).ravel()
+
+
+@kernel
+def corner(weights: Floats, unit: int, first: float, second: float) -> float:
+    """The product of the two ramps of a unit, less what makes it small on average."""
+    first = min(max(first * weights[unit, 0] + weights[unit, 1], 0.0), 1.0)
+    second = min(max(second * weights[unit, 2] + weights[unit, 3], 0.0), 1.0)
+    return first * second - CENTRE
+
+
+def corners(weights: Floats, first: Floats, second: Floats) -> Floats:
+    """The same for all units at once."""
+    first = np.minimum(np.maximum(first * weights[:, 0] + weights[:, 1], 0.0), 1.0)
+    second = np.minimum(np.maximum(second * weights[:, 2] + weights[:, 3], 0.0), 1.0)
+    return np.asarray(first * second - CENTRE)
 
 
 def _widen_at_once(units: Units, x: Floats, wide: Floats) -> None:
     n = x.shape[0] - 1
     wide[:n] = x[:n]
     first, second = x[units.columns[:, 0]], x[units.columns[:, 1]]
-    total = units.weights[:, 0] * first + units.weights[:, 1] * second
-    total = total * units.size + units.weights[:, 2]
-    wide[n:-1] = (np.maximum(total, 0.0) - 0.5) * units.share
+    wide[n:-1] = corners(units.weights, first, second) * units.share
     wide[-1] = 1.0
 
 
@@ -59,9 +92,7 @@ def widen(units: Units, x: Floats, wide: Floats) -> None:
         wide[i] = x[i]
     for unit in range(units.columns.shape[0]):
         first, second = x[units.columns[unit, 0]], x[units.columns[unit, 1]]
-        total = units.weights[unit, 0] * first + units.weights[unit, 1] * second
-        total = total * units.size + units.weights[unit, 2]
-        wide[n + unit] = (max(total, 0.0) - 0.5) * units.share
+        wide[n + unit] = corner(units.weights, unit, first, second) * units.share
     wide[wide.shape[0] - 1] = 1.0
 
 
