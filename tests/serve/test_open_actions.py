@@ -45,6 +45,9 @@ def test_each_of_many_contexts_has_its_own(shop):
     ]
     assert more[:3] == made["decisions"]
     assert more[3]["actions"] == ["b", 3]
+    rest = {"contexts": [{"x": 1}, {"x": 5}, {"x": 6}], "ids": ["i", "m", "n"]}
+    last = ask(shop, actions=[["a", "b"], None, None], **rest)[1]["decisions"]
+    assert [one["actions"] for one in last] == [["a", "b"], LABELS, LABELS]
     other = [["a", 3], None, [{"tuple": ["d", 4]}]]
     assert ask(shop, contexts=contexts, actions=other, ids=ids)[0] == 409
     for_all = ask(shop, contexts=contexts, actions=["a", "b", 3])[1]["decisions"]

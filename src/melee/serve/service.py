@@ -416,7 +416,10 @@ class Service:
         if new:
             fresh = [ids[i] for i in new]
             rest = [contexts[i] for i in new]
-            own = [each[id] for id in fresh] if each is not None else actions
+            own = actions
+            if each is not None:
+                left = [each[id] for id in fresh]
+                own = None if all(some is None for some in left) else left  # None: all actions
             made = await self._decide_many(served, rest, own, fresh, about)
             answers |= dict(zip(fresh, made, strict=True))
         return [answers[id] for id in ids]
