@@ -3,6 +3,7 @@
 Nothing here imports the package. Contexts come with their intercept.
 """
 
+import copy
 import itertools
 import math
 
@@ -494,6 +495,29 @@ class FullInformation(RidgeTwin):
     def learn(self, x, t, action, rewards, p):
         for model, reward in zip(self.f.models, rewards, strict=True):
             model.learn(x, reward)
+
+
+def only(twin, actions):
+    """The twin of one that knows these actions alone: what decides where the others are closed."""
+
+    def some(models):
+        return [models[a] for a in actions]
+
+    def among(optimizer):
+        one = copy.copy(optimizer)
+        one.models = some(optimizer.models)
+        return one
+
+    one = copy.copy(twin)
+    one.n_actions = len(actions)
+    one.f = among(twin.f)
+    if hasattr(twin, "others"):
+        one.others = [some(models) for models in twin.others]
+    if hasattr(twin, "all"):
+        one.all = [among(optimizer) for optimizer in twin.all]
+    if hasattr(twin, "W"):
+        one.W = some(twin.W)
+    return one
 
 
 # --- around an explorer: hidden units, and a scaling of its own ---------------------------------

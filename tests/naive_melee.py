@@ -1,5 +1,6 @@
 """Slow twins of `melee` and of its learner, from their definitions and by whole histories."""
 
+import copy
 import functools
 import math
 from typing import Any
@@ -211,6 +212,7 @@ class Melee:
 
     def __init__(self, n_actions, learner, policy, budget=math.inf, *, guard=True, mu=0.0):
         self.n_actions, self.learner, self.policy, self.mu = n_actions, learner, policy, mu
+        self.numbers = range(n_actions)  # of the actions that are open, for the learner
         self.budget = budget if guard else math.inf
         self.guard = guard
         self.played = []  # action, its costs to the guard's account
@@ -219,7 +221,7 @@ class Melee:
         self.n_held = self.n_alone = 0
 
     def means(self, x):
-        return np.array([self.learner.predict(a, x) for a in range(self.n_actions)])
+        return np.array([self.learner.predict(a, x) for a in self.numbers])
 
     def shared(self, x):
         """The inputs that all actions share, in the order of the docstring of the module."""
@@ -248,7 +250,7 @@ class Melee:
     def own(self, x, spreads):
         """Those of each action: how far behind the best, how uncertain, how often played."""
         means, noise = self.means(x), self.learner.noise()
-        plays = np.bincount(self.played, minlength=self.n_actions)
+        plays = np.array([self.played.count(a) for a in self.numbers])
         often = (plays + 1) / ((len(self.played) + self.n_actions) / self.n_actions)
         gaps = np.minimum((means.max() - means) / noise, 5.0) / 2
         return np.column_stack([gaps, np.log(spreads / noise) / 2, np.log(often) / 3])
@@ -277,14 +279,14 @@ class Melee:
         return (self.means(x) + bonus * self.learner.range()[1]).round(10)
 
     def guesses(self, x):
-        return np.array([self.learner.spread_guess(a, x) for a in range(self.n_actions)])
+        return np.array([self.learner.spread_guess(a, x) for a in self.numbers])
 
     def spreads(self, x):
         """Guessed; in full for the contenders, unless there is one alone."""
         spreads, contenders = self.guesses(x), self.contenders(x)
         if len(contenders) > 1:
             for a in contenders:
-                spreads[a] = self.learner.spread(a, x)
+                spreads[a] = self.learner.spread(self.numbers[a], x)
         return spreads
 
     def contenders(self, x):
@@ -303,6 +305,13 @@ class Melee:
         rounds = len(self.played) + 1
         allowed = self.learner.deviation() * math.sqrt(self.n_actions * rounds)
         return self.cost > self.budget * allowed
+
+    def only(self, actions):
+        """The one that knows these actions alone; the guard has no budget where some are closed."""
+        one = copy.copy(self)
+        one.n_actions, one.numbers, one.budget = len(actions), actions, math.inf
+        one.decided_by = dict(self.decided_by)
+        return one
 
     def pmf(self, x, t):
         if self.over_budget():

@@ -27,6 +27,7 @@ from melee.explorers.softmax import Softmax
 from melee.learners import Learner, correct, n_rows, predict
 from melee.learners import registry as learners
 from melee.learners.linear import dot, dot_row
+from melee.learners.offers import choice
 from melee.settings import count, number
 from melee.testing import check_explorer, check_learner, checks_for
 from tests import naive
@@ -359,6 +360,13 @@ def test_a_learner_of_another_package_can_be_checked():
     check_learner("nlms", NlmsTwin)
 
 
+def test_a_learner_that_knows_contexts_alone_is_asked_about_some_actions():
+    melee.register(Nlms)
+    for spec in ("softmax:learner=nlms", "bagging:bags=3:learner=nlms"):
+        checks = {str(check): check for check in checks_for(spec)}
+        checks["some_actions_are_open"]()
+
+
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
@@ -494,11 +502,21 @@ def bad_distribution(state, x, t, rng, pmf):
     if favourite >= 0:
         for a in range(n_actions):
             pmf[a] = 1.0 if a == favourite else 0.0
+    if state.how >= 5:
+        total = 0.0
+        for a in range(n_actions):
+            action = a if state.how == 5 else choice(x, a).model  # a is a number among the open
+            pmf[a] = 1.0 + state.counts[action]
+            total += pmf[a]
+        for a in range(n_actions):
+            pmf[a] /= total
 
 
 @implements(learn, BadState)
 def bad_learn(state, x, t, rng, action, reward, probability):
     state.room[0] = reward
+    if state.how >= 5:
+        state.counts[action] += 1.0
 
 
 @pytest.mark.parametrize(
@@ -514,6 +532,7 @@ def bad_learn(state, x, t, rng, action, reward, probability):
         (3, "asking_changes_nothing", r"a bandit that was asked more often decides otherwise"),
         (3, "peeking_leaves_no_trace", r"its state changed; what lasts only within a call belongs"),
         (4, "scratch_means_nothing_between_calls", r"scratch was overwritten: it matters"),
+        (5, "some_actions_are_open", r"in another order: \[.*\] where \[.*\] was expected"),
     ],
 )
 def test_what_is_wrong_is_found_and_named(how, name, sentence):
@@ -524,6 +543,12 @@ def test_what_is_wrong_is_found_and_named(how, name, sentence):
     fine = {str(check): check for check in checks_for("bad")}
     if how:
         fine[name]()
+
+
+def test_what_is_kept_of_every_action_is_found_by_its_model():
+    melee.register(Bad)
+    checks = {str(check): check for check in checks_for("bad:how=6")}
+    checks["some_actions_are_open"]()
 
 
 def test_a_run_that_is_not_the_definitions_is_found():

@@ -1,4 +1,4 @@
-"""Growing a state: more features, other actions, or only some of them, for any explorer.
+"""Growing a state: more features, or other actions, for any explorer.
 
 Nobody has to say which axes of a state's arrays run over features and which over actions: a state
 for one feature more, and one for one action more, tell by their shapes. An axis over inputs holds
@@ -180,30 +180,6 @@ def _with_settings(old: Any, new: Any) -> Any:
     if isinstance(new, tuple):
         return type(new)(*(_with_settings(o, n) for o, n in zip(old, new, strict=True)))
     return old
-
-
-def among(state: Any, axes: Axes, open_actions: Ints, n_actions: int) -> Any:
-    """The state of a world with only these actions; what is not per action is shared."""
-    kinds = iter(axes)
-
-    def taken(part: Any) -> Any:
-        if isinstance(part, np.ndarray):
-            for number, axis in enumerate(next(kinds)):
-                if axis.per_action:
-                    blocks = np.arange(axis.per_action)[:, None]
-                    part = part.take((blocks * n_actions + open_actions).ravel(), axis=number)
-            return part
-        if isinstance(part, Rescaled):
-            inside = {
-                name: value if name in ("block", "initial") else taken(value)
-                for name, value in zip(part._fields, part, strict=True)
-            }
-            return Rescaled(**inside)
-        if isinstance(part, tuple):
-            return type(part)(*(taken(inner) for inner in part))
-        return part
-
-    return taken(state)
 
 
 def encourage(state: Any, rows: Sequence[int], n_actions: int, value: float) -> None:

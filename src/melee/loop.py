@@ -20,6 +20,7 @@ from melee.errors import InputError, whole_number
 from melee.explorers import Explorer, Problem, parse
 from melee.explorers.candidates import Pairs
 from melee.explorers.interface import distribution, learn, reveal
+from melee.learners.offers import choice
 from melee.preparation import Prepared, prepare
 from melee.rng import ACT, LEARN, check_seed, start_round, stream, uniform
 from melee.scaling import Scaling, scale_row, usable
@@ -153,7 +154,7 @@ def act_rows(
     explorer: Any,
     scaling: Scaling,
     raw: Floats,
-    x: Floats,
+    x: Any,
     t: int,
     draws: Ints,
     floor: float,
@@ -163,11 +164,12 @@ def act_rows(
 ) -> None:
     """Act on contexts (n, d) without learning in between; fills pmfs (n, K) and actions.
 
-    The action of a context that is not usable is -1. Overwrites the scratch x (d + 1).
+    The action of a context that is not usable is -1. x is the scratch of a context (d + 1), or
+    `OpenActions` in it: then K of pmfs is how many are open. Overwrites the scratch.
     """
     for i in range(raw.shape[0]):
         actions[i] = -1
-        if take(scaling, raw[i], x):
+        if take(scaling, raw[i], choice(x, 0).x):  # all choices have it in common
             actions[i] = act(explorer, x, t, draws[i], floor, rng, pmfs[i])
 
 

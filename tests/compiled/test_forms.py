@@ -8,7 +8,7 @@ from melee import distributions
 from melee.compiled import kernels
 from melee.explorers import Problem, candidates, cover, hidden, rescaled, thompson
 from melee.explorers.cover import Cover
-from melee.learners import interface, linear
+from melee.learners import interface, linear, offers
 from melee.learners.adaptive import AdaptiveDiagonalLearner, AdaptiveLearner
 from melee.learners.ridge import DiagonalRidge, Ridge
 from melee.learners.sgd import Sgd
@@ -38,7 +38,7 @@ def same(function, *args):
 
     Three of them: what is interpreted, what is compiled, and what is compiled as it is written.
     """
-    written = kernels.compiled_form(function, type(args[0]))
+    written = kernels.compiled_form(function, *map(type, args[:2]))
     results = []
     for form in (compiled(function), function, written):
         own = [copy_state(a) if isinstance(a, tuple | np.ndarray) else a for a in args]
@@ -99,6 +99,26 @@ def test_a_step_of_gradient_descent(n, logistic):
     same(interface.correct, sgd, x, 1, -0.7, 3.0)
     same(interface.correct_all, sgd, x, 1, np.array([0.5, -2.0]))
     same(interface.predict_all, sgd, x, 1, np.zeros(2))
+
+
+@pytest.mark.parametrize("some", [[0], [3], [4, 1], [0, 1, 2, 3, 4]])
+def test_predictions_of_open_actions(some):
+    n, n_actions, n_blocks = 6, 5, 3
+    x = np.append(np.clip(random(n - 1), -5, 5), 1.0)
+    offered, n_open = offers.OpenActions(x, np.array(some), n_actions), len(some)
+    n_rows = n_blocks * n_actions
+    adaptive = AdaptiveLearner().start_widened(n_rows, n, 2)
+    for row in range(0, n_rows, 2):
+        interface.observe(adaptive, x, row, 0.1 * row, 1.0)
+    for learner in (Sgd(random(n_rows, n), np.zeros(n_rows), 0.3, True), adaptive):
+        for first, length in ((0, n_open), (n_open, n_open), (0, n_blocks * n_open), (1, 1)):
+            same(interface.predict_all, learner, offered, first, np.zeros(length))
+        for row in range(n_blocks * n_open):
+            same(interface.predict, learner, offered, row)
+            model = row // n_open * n_actions + some[row % n_open]
+            assert offers.choice(offered, row).model == model
+            found = interface.predict(learner, offered, row)
+            assert found == interface.predict(learner, x, model)
 
 
 @pytest.mark.parametrize("policies", [1, 2, 5])
@@ -169,5 +189,6 @@ def test_every_other_form_is_tested_here():
         "join",
         "centre",
         "note",
+        "predict_all_open",
     }
     assert others == sums | {"scale_row", "widen", "standardize", "usable", "sort", "copy_bytes"}

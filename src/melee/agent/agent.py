@@ -238,8 +238,10 @@ class Agent:
         contexts
             A table, a two-dimensional array, or a list of contexts.
         actions
-            The actions that are open for all of them. Of an agent without actions of its own the
-            candidates: the same for all, as `act` takes them, or a list with those of each.
+            The actions that are open: a list of labels, the same for all contexts, or a list with
+            the list of each, in which None stands for all actions. Of an agent without actions of
+            its own the candidates: the same for all, as `act` takes them, or a list with those of
+            each.
         ids
             Names for the decisions.
         """
@@ -595,13 +597,14 @@ class Agent:
         Decisions are the same, to the bit, and take milliseconds instead of microseconds.
         `melee.compile_now(agent)` waits for it.
         """
-        return all(program.ready for program in self._programs)
+        with self._lock:
+            return all(program.ready for program in self._knowledge.programs)
 
     @property
     def _programs(self) -> list[Program]:
-        """What decides and learns."""
+        """What decides, whatever the question, and learns."""
         with self._lock:
-            return self._knowledge.programs
+            return self._knowledge.all_programs()
 
     def summary(self) -> list[tuple[Label, int, float]]:
         """Every action with the rounds learned about it and their average reward."""

@@ -1,7 +1,7 @@
 """What callers pass to an agent, read and checked."""
 
 import os
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,19 @@ def read_labels(actions: Any, least: int) -> list[Label]:
             raise InputError(f"action {shown(label)} is given twice; give each once")
         seen.add(label)
     return labels
+
+
+def is_for_each(actions: Any) -> bool:
+    """Whether these are lists of actions, one for each of many contexts, and not labels.
+
+    None beside lists stands for all actions. A tuple is a label.
+    """
+    is_single = isinstance(actions, np.ndarray) and actions.ndim == 0
+    if is_single or isinstance(actions, str | bytes | dict | set | frozenset):
+        return False
+    if not isinstance(actions, Iterable) or isinstance(actions, Iterator):
+        return False
+    return any(isinstance(entry, list | set | np.ndarray) for entry in actions)
 
 
 def is_in(label: Label, known: Container[Label]) -> bool:

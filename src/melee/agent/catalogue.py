@@ -140,7 +140,7 @@ class Catalogue(Knowledge):
         """The candidates that a caller offers; changes nothing that matters."""
         return self.familiar.read(actions)
 
-    def ready(self, context: Context, chosen: Ints | None) -> None:
+    def ready(self, context: Context, *, some: bool = False) -> None:
         """Nothing is to be done before a round is learned: learning it takes in what is new."""
 
     def ready_for(self, context: Context, offered: Offered) -> None:

@@ -5,12 +5,12 @@ the question.
 """
 
 import zlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from melee.agent.arguments import check_alike, read_labels
+from melee.agent.arguments import check_alike, is_for_each, read_labels
 from melee.agent.ids import Ids, check_new, read_new
 from melee.agent.knowledge import Encoded, Labels
 from melee.agent.offered import Offered
@@ -40,7 +40,7 @@ def decide(agent: "Agent", context: Any, actions: Any, id: str | None) -> Decisi
 
 def decide_among(agent: "Agent", context: Context, chosen: Ints | None, id: str | None) -> Decision:
     """The same for who holds the agent already, and has checked what is given."""
-    agent._knowledge.ready(context, chosen)
+    agent._knowledge.ready(context, some=chosen is not None)
     time = now()
     if agent.timeout is not None:
         give_up(agent, time)
@@ -59,26 +59,30 @@ def decide_many(
     """Choose one of the open actions for each of many contexts."""
     read = read_contexts(contexts)
     with agent._guard:
-        chosen = None if actions is None else find(agent, actions)
+        opened = _find_each(agent, actions, len(read))
         given = read_ids(agent, ids, read)
         check_many(agent, read)
         time = now()
         give_up(agent, time)
         if len(read) == 0:
             return []
-        agent._knowledge.ready(read[0], chosen)
+        agent._knowledge.ready(read[0], some=opened[0] is not None)
         rows = agent._knowledge.encode_many(read)
         made = namer(agent)
         names = [
             made.name(id, context, chosen, agent._pending)
-            for id, context in zip(given, read, strict=True)
+            for id, context, chosen in zip(given, read, opened, strict=True)
         ]
         draws = np.array([zlib.crc32(name.encode()) for name in names], np.int64)
-        labels, pmfs, drawn = agent._knowledge.decide_many(rows, draws, chosen)
-        decisions = []
-        for context, name, pmf, action in zip(read, names, pmfs, drawn, strict=True):
-            own = context if isinstance(context, dict) else context.copy()
-            decisions.append(decided(agent, own, name, labels, pmf, action, time))
+        decisions: list[Decision] = []
+        for some in _alike(opened):
+            chosen = opened[some.start]
+            agent._knowledge.ready(read[some.start], some=chosen is not None)
+            labels, pmfs, drawn = agent._knowledge.decide_many(rows[some], draws[some], chosen)
+            made_of = zip(read[some], names[some], pmfs, drawn, strict=True)
+            for context, name, pmf, action in made_of:
+                own = context if isinstance(context, dict) else context.copy()
+                decisions.append(decided(agent, own, name, labels, pmf, action, time))
         keep_room(agent, time)
         return decisions
 
@@ -151,6 +155,33 @@ def check_many(agent: "Agent", contexts: Sequence[Context]) -> None:
             f"{len(contexts)} contexts, and only {agent.max_pending} decisions may wait for "
             "their rewards; raise max_pending, or decide about fewer at a time"
         )
+
+
+def _find_each(agent: "Agent", actions: Any, n: int) -> list[Ints | None]:
+    """The numbers of the actions that are open for each of n contexts, None for all."""
+    if not is_for_each(actions):
+        return [None if actions is None else find(agent, actions)] * n
+    if len(actions) != n:
+        raise InputError(
+            f"{len(actions)} lists of actions for {n} contexts; expected one for each, or one for "
+            "all"
+        )
+    opened: list[Ints | None] = []
+    for i, some in enumerate(actions):
+        try:
+            opened.append(None if some is None else find(agent, some))
+        except InputError as error:
+            raise InputError(f"the actions of number {i} of the contexts: {error}") from None
+    return opened
+
+
+def _alike(opened: list[Ints | None]) -> Iterator[slice]:
+    """Where contexts with the same open actions follow each other."""
+    first = 0
+    for i in range(1, len(opened) + 1):
+        if i == len(opened) or opened[i] is not opened[first]:
+            yield slice(first, i)
+            first = i
 
 
 def find(agent: "Agent", actions: Iterable[Hashable]) -> Ints:

@@ -36,7 +36,7 @@ from melee.explorers.ranged import unit
 from melee.explorers.rescaled import Rescaled, scale_context
 from melee.labels import Label
 from melee.learners.interface import n_rows, predict_all, spread
-from melee.learners.offers import Candidates
+from melee.learners.offers import Candidates, OpenActions
 from melee.scaling import Scaling
 from melee.states import copy_state
 
@@ -58,7 +58,7 @@ class NotedQuestion(NamedTuple):
     pmf: dict[Label, float]
     known: Labels  # the open actions that still exist, in the order of the state's
     explorer: Explorer
-    state: Any  # the explorer's own, of these actions
+    state: Any  # the explorer's own
     t: int
     inputs: list[Any]  # what is offered as that state sees it, then the same without each name
     names: list[tuple[str, Any]]  # and the value of each, or `Each`
@@ -150,17 +150,16 @@ def _note(question: Question, knowledge: Knowledge) -> NotedQuestion:
         numbers = sorted(knowledge.index[label] for label in labels if label in knowledge.index)
         chosen = np.array(numbers, np.int64)
     pmf = _probabilities(question, knowledge, chosen)
-    if chosen is None or len(chosen):
-        state = model.state
-        if chosen is not None:
-            state = growth.among(state, model.axes, chosen, model.n_actions)
+    own: Any = None
+    inputs: list[Any] = []
+    names: list[tuple[str, Value]] = []
+    if chosen is None or len(chosen):  # else all of them are gone
         rows, names = _rows(knowledge, question.context)
-        own, inputs = _inside(state, rows)
+        own, inputs = _inside(model.state, rows)
         own = copy_state(own)
-    else:  # all of them are gone
-        own, inputs, names = None, [], []
-    known = knowledge.labels if chosen is None else tuple(knowledge.labels[i] for i in chosen)
-    t = model.n_learned + 1
+    if chosen is not None:
+        inputs = [OpenActions(x, chosen, model.n_actions) for x in inputs]
+    known, t = knowledge.labels_of(chosen), model.n_learned + 1
     return NotedQuestion(
         question, pmf, known, knowledge.explorer, own, t, inputs, names, unit(model.state.range)
     )
@@ -313,10 +312,10 @@ def _said(noted: NotedQuestion) -> dict[Label, tuple[Any, ...]]:
     learner = next(growth.learners(noted.state), None) if noted.explorer.predicts else None
     if learner is None or noted.unit is None or not noted.inputs:
         return {}
-    if not isinstance(noted.inputs[0], Candidates) and n_rows(learner) % n:
+    x = noted.inputs[0]
+    if n_rows(learner) % _n_per_block(x, n):
         return {}
     zero, size = noted.unit
-    x = noted.inputs[0]
     every = np.array([_predicted(learner, x, n) for x in noted.inputs])  # inputs, models, n
     predictions = every.mean(axis=1)
     effects = (predictions[0] - predictions[1:]) * size
@@ -340,10 +339,16 @@ def _said(noted: NotedQuestion) -> dict[Label, tuple[Any, ...]]:
 
 def _predicted(learner: Any, x: Any, n: int) -> Floats:
     """The predictions of every model (models, actions): several where an explorer takes a vote."""
-    is_shared = isinstance(x, Candidates)
-    predictions = np.empty(n_rows(learner) * n if is_shared else n_rows(learner))
-    predict_all(learner, x, 0, predictions)
-    return predictions.reshape(-1, n)
+    predictions = np.empty((n_rows(learner) // _n_per_block(x, n), n))
+    predict_all(learner, x, 0, predictions.reshape(-1))
+    return predictions
+
+
+def _n_per_block(x: Any, n: int) -> int:
+    """How many models there are for n choices: one for all, or one for each action."""
+    if isinstance(x, OpenActions):
+        return x.n_actions
+    return 1 if isinstance(x, Candidates) else n
 
 
 def _uncertainty(learner: Any, x: Any, every: Floats) -> Floats | None:

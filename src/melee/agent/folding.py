@@ -59,7 +59,7 @@ def learn(
 ) -> None:
     """Learn full records, each so many times."""
     if lessons:
-        agent._knowledge.ready(lessons[0].context, None)
+        agent._knowledge.ready(lessons[0].context)
     pairs = zip(lessons, times, strict=True)
     agent._knowledge.learn([lesson for lesson, n in pairs for _ in range(n)])
     for id, lesson in zip(ids, lessons, strict=True):
@@ -183,8 +183,7 @@ def get_ready(agent: "Agent", decided: events.Decided, offer: events.Offer) -> O
         offered = offer_read(offer.labels, offer.features)
         known.ready_for(decided.context, offered)
         return offered
-    chosen = np.zeros(0, np.int64) if decided.some else None
-    known.ready(decided.context, chosen)
+    known.ready(decided.context, some=decided.some)
     return None
 
 

@@ -32,9 +32,7 @@ def follow(
             labels = offered.labels
         else:
             chosen = None if actions is None else find(agent, actions)
-            labels = knowledge.labels
-            if chosen is not None:
-                labels = tuple(labels[i] for i in chosen)
+            labels = knowledge.labels_of(chosen)
             knowledge.number(label)
         if label not in labels:
             raise InputError(f"{shown(label)} was chosen, and is not among the actions that were")
@@ -50,7 +48,7 @@ def follow(
             knowledge.ready_for(read, offered)
             chosen = offered.content
         else:
-            knowledge.ready(read, chosen)
+            knowledge.ready(read, some=chosen is not None)
         time = now()
         give_up(agent, time)
         name = namer(agent).name(id, read, chosen, agent._pending)

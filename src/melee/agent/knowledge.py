@@ -176,6 +176,10 @@ class Knowledge:
         """What decides and learns: interpreted at first, then machine code."""
         return [program for model in self.models for program in model.programs]
 
+    def all_programs(self) -> list[Program]:
+        """The same, and what will be needed when only some actions are open."""
+        return [program for model in self.models for program in model.all_programs()]
+
     def number(self, label: Label) -> int:
         """The number of an action."""
         if not is_in(label, self.index):
@@ -187,12 +191,19 @@ class Knowledge:
             )
         return self.index[label]
 
+    def labels_of(self, chosen: Ints | None) -> Labels:
+        """Those of the open actions, None for all."""
+        if chosen is None:
+            return self.labels
+        known = self.labels
+        return tuple([known[i] for i in chosen.tolist()])
+
     # -- deciding ---------------------------------------------------------------------------
 
-    def ready(self, context: Context, chosen: Ints | None) -> None:
-        """Be ready for contexts like this one, with only some actions open."""
+    def ready(self, context: Context, *, some: bool = False) -> None:
+        """Be ready for contexts like this one, perhaps with only some actions open."""
         self.features.expect(context)
-        if chosen is not None and not self.model.some_closed:
+        if some and not self.model.some_closed:
             for model in self.models:
                 model.close_some()
         if self.features.n_features != self.model.n_features:
@@ -222,17 +233,19 @@ class Knowledge:
             rows = context.reshape(1, -1)
             encoded = (self.features.revision, rows)
         self._draw[0] = draw
-        if chosen is None:
-            self.model.act(rows, self._draw, self.floor, self._pmf, self._action)
-            return self.labels, self._pmf.tolist()[0], self._action.item(), encoded
-        labels, pmfs, drawn = self._play(rows, self._draw, chosen)
-        return labels, pmfs.tolist()[0], drawn.item(), encoded
+        labels, pmf = self.labels, self._pmf
+        if chosen is not None:
+            labels, pmf = self.labels_of(chosen), pmf[:, : len(chosen)]
+        self.model.act(rows, self._draw, self.floor, pmf, self._action, chosen)
+        return labels, pmf.tolist()[0], self._action.item(), encoded
 
     def decide_many(
         self, rows: Floats, draws: Ints, chosen: Ints | None
     ) -> tuple[Labels, list[list[float]], list[int]]:
         """The open actions, and for every row their probabilities and the number of one drawn."""
-        labels, pmfs, drawn = self._play(rows, draws, chosen)
+        labels = self.labels_of(chosen)
+        pmfs, drawn = np.empty((len(rows), len(labels))), np.empty(len(rows), np.int64)
+        self.model.act(rows, draws, self.floor, pmfs, drawn, chosen)
         return labels, pmfs.tolist(), drawn.tolist()
 
     def pmf(self, context: Context, chosen: Ints | None) -> dict[Label, float]:
@@ -243,20 +256,10 @@ class Knowledge:
             self.features.expect(context)
             rows = np.empty((1, self.model.n_features))
             self.features.encode(context, rows[0])
-        labels = self.labels if chosen is None else tuple(self.labels[i] for i in chosen)
+        labels = self.labels_of(chosen)
         pmfs = np.empty((1, len(labels)))
         self.model.peek(rows, self.floor, pmfs, chosen)
         return dict(zip(labels, pmfs[0].tolist(), strict=True))
-
-    def _play(self, rows: Floats, draws: Ints, chosen: Ints | None) -> tuple[Labels, Floats, Ints]:
-        drawn = np.empty(len(rows), np.int64)
-        if chosen is None:
-            pmfs = np.empty((len(rows), len(self.labels)))
-            self.model.act(rows, draws, self.floor, pmfs, drawn)
-            return self.labels, pmfs, drawn
-        pmfs = np.empty((len(rows), len(chosen)))
-        self.model.act_among(rows, draws, self.floor, pmfs, drawn, chosen)
-        return tuple(self.labels[i] for i in chosen), pmfs, drawn
 
     # -- learning ---------------------------------------------------------------------------
 

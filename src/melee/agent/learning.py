@@ -214,7 +214,7 @@ def _check_lessons(agent: "Agent", lessons: list[Lesson]) -> None:
         for action in dict.fromkeys(lesson.action for lesson in lessons):
             knowledge.number(action)
         if lessons:
-            knowledge.ready(lessons[0].context, None)
+            knowledge.ready(lessons[0].context)
 
 
 def _tell(agent: "Agent") -> None:

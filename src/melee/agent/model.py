@@ -18,6 +18,7 @@ from melee.explorers.candidates import Paired
 from melee.explorers.hidden import Widened
 from melee.explorers.ranged import FARTHEST, hoped
 from melee.explorers.rescaled import N_KEPT, Rescaled, restart
+from melee.learners.offers import OpenActions
 from melee.learners.ridge import MAX_EXACT_NUMBERS
 from melee.loop import act_rows, learn_rows
 from melee.rng import stream
@@ -25,6 +26,9 @@ from melee.scaling import Scaling
 
 MOST_ABSENT = 8
 """How much larger a model may be than what its file has of it: it cannot say how large it is."""
+
+_SOME: Ints = np.zeros(1, np.int64)
+"""Open actions, to tell their kind by."""
 
 
 class Model:
@@ -65,7 +69,7 @@ class Model:
         self._rng: Words = stream(seed, "exploration", generation)
         self._make_room()
         self.state = self._start(n_features, n_actions)
-        self._act, self._learn = self._programs()
+        self._ready_programs()
 
     def _start(self, n_features: int, n_actions: int, kind: Kind | None = None) -> Rescaled:
         problem = Problem(n_features, n_actions, kind=kind, reward_range=self.reward_range)
@@ -76,19 +80,37 @@ class Model:
         self._scaling = Scaling.identity(self.n_features)
         self._x = np.zeros(self.n_features + 1)
 
-    def _programs(self) -> tuple[Program, Program]:
+    def _ready_programs(self) -> None:
         """What acts and learns: interpreted at first, then machine code."""
+        self._act = self._acting_on(self._x)
+        self._act_open = self._acting_on(self._open(_SOME)) if self.some_closed else None
+        self._learn = self._learning()
+
+    def _acting_on(self, offered: Any) -> Program:
+        rows, ints = np.zeros((1, 1)), np.zeros(1, np.int64)
+        head = (self.state, self._scaling, rows, offered, 1)
+        return program(act_rows, *head, ints, 0.0, self._rng, rows, ints)
+
+    def _learning(self) -> Program:
         rows, ints, reals = np.zeros((1, 1)), np.zeros(1, np.int64), np.zeros(1)
-        shared = (self.state, self._scaling, rows, self._x, 1)
-        return (
-            program(act_rows, *shared, ints, 0.0, self._rng, rows, ints),
-            program(learn_rows, *shared, self._rng, ints, reals, reals),
-        )
+        head = (self.state, self._scaling, rows, self._x, 1)
+        return program(learn_rows, *head, self._rng, ints, reals, reals)
+
+    def _open(self, chosen: Ints) -> OpenActions:
+        """Room for a context in which only these actions are open."""
+        return OpenActions(self._x, chosen, self.n_actions)
 
     @property
-    def programs(self) -> tuple[Program, Program]:
-        """Those that act and learn."""
-        return self._act, self._learn
+    def programs(self) -> list[Program]:
+        """Those that act, on some actions too once some were closed, and learn."""
+        some = [] if self._act_open is None else [self._act_open]
+        return [self._act, *some, self._learn]
+
+    def all_programs(self) -> list[Program]:
+        """The same, ready for a first time that some are closed."""
+        if self._act_open is None:
+            self._act_open = self._acting_on(self._open(_SOME))
+        return self.programs
 
     def most_features(self, n_bytes: int) -> int:
         """How many features its matrices may have to take no more memory than that."""
@@ -107,21 +129,28 @@ class Model:
         """Whether the scale of its contexts is found."""
         return int(self.state.kept[0]) >= N_KEPT
 
-    def act(self, rows: Floats, draws: Ints, floor: float, pmfs: Floats, actions: Ints) -> None:
-        """Fill the probabilities and draw an action for every row."""
-        t = self.n_learned + 1
-        self._act.run(
-            self.state, self._scaling, rows, self._x, t, draws, floor, self._rng, pmfs, actions
-        )
-
-    def act_among(
-        self, rows: Floats, draws: Ints, floor: float, pmfs: Floats, actions: Ints, chosen: Ints
+    def act(
+        self,
+        rows: Floats,
+        draws: Ints,
+        floor: float,
+        pmfs: Floats,
+        actions: Ints,
+        chosen: Ints | None = None,
     ) -> None:
-        """The same with only some actions open; `pmfs` and `actions` are in terms of these."""
-        state = growth.among(self.state, self.axes, chosen, self.n_actions)
-        t = self.n_learned + 1
-        self._act.run(
-            state, self._scaling, rows, self._x, t, draws, floor, self._rng, pmfs, actions
+        """Fill the probabilities and draw an action for every row.
+
+        Where only some actions are open, `pmfs` and `actions` are in terms of these.
+        """
+        acting, t = self._act, self.n_learned + 1
+        offered: Any = self._x
+        if chosen is not None:
+            offered = self._open(chosen)
+            if self._act_open is None:
+                self._act_open = self._acting_on(offered)
+            acting = self._act_open
+        acting.run(
+            self.state, self._scaling, rows, offered, t, draws, floor, self._rng, pmfs, actions
         )
 
     def peek(self, rows: Floats, floor: float, pmfs: Floats, chosen: Ints | None) -> None:
@@ -129,10 +158,7 @@ class Model:
         noted = self.latest
         before = [array.copy() for array in noted]
         draws = np.zeros(len(rows), np.int64)
-        if chosen is None:
-            self.act(rows, draws, floor, pmfs, draws.copy())
-        else:
-            self.act_among(rows, draws, floor, pmfs, draws.copy(), chosen)
+        self.act(rows, draws, floor, pmfs, draws.copy(), chosen)
         for array, content in zip(noted, before, strict=True):
             array[...] = content
 
@@ -218,7 +244,7 @@ class Model:
         self._make_room()
         if not settled:
             self._axes = None
-            self._act, self._learn = self._programs()
+            self._ready_programs()
             actions = kept[old.rounds[: int(old.kept[0]), 1]]
             self._learn_again(old, before, filled, actions, np.flatnonzero(actions >= 0))
 
@@ -304,7 +330,7 @@ class Model:
         _fill(dict(growth.named(state, lasting=True)), arrays, growth.bounds(state))
         model.state = growth.with_settings(state, _settings(model, state, about["settings"]))
         _check_numbers(model)
-        model._act, model._learn = model._programs()
+        model._ready_programs()
         return model
 
     @classmethod

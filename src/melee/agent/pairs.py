@@ -16,7 +16,7 @@ from melee.explorers import Explorer, Problem
 from melee.explorers.base import Kind
 from melee.explorers.candidates import N_RECORDS, Pairs, join_late
 from melee.explorers.rescaled import Rescaled
-from melee.loop import act_pairs, learn_rows
+from melee.loop import act_pairs
 
 LEAST_ROOM = 16
 """Candidates that there is room for at least."""
@@ -61,14 +61,13 @@ class PairModel(Model):
             sides, numbers = [-(i % 2) for i in range(n_features)], (False,) * n_features
         return self.explorer.begin_paired(problem, sides, numbers)
 
-    def _programs(self) -> tuple[Program, Program]:
-        ints, reals, rows = np.zeros(1, np.int64), np.zeros(1), np.zeros((1, 1))
-        offered = self.offer(np.zeros(1), rows, ints)
-        head = (self.state, self._scaling, rows, self._x, 1)
-        return (
-            program(act_pairs, self.state, offered, 1, 1, 0.0, self._rng, reals),
-            program(learn_rows, *head, self._rng, ints, reals, reals),
-        )
+    def _acting_on(self, offered: Any) -> Program:
+        offered = self.offer(np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.int64))
+        return program(act_pairs, self.state, offered, 1, 1, 0.0, self._rng, np.zeros(1))
+
+    def all_programs(self) -> list[Program]:
+        """Candidates are open or not there."""
+        return self.programs
 
     @property
     def action_bounds(self) -> tuple[int, int]:
@@ -122,7 +121,7 @@ class PairModel(Model):
         self._make_room()
         if not settled:
             self._axes = None
-            self._act, self._learn = self._programs()
+            self._ready_programs()
             n = int(old.kept[0])
             self._learn_again(old, before, filled, old.rounds[:n, 1], np.arange(n))
 

@@ -2,11 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from melee.agent.arguments import read_labels
+import numpy as np
+
 from melee.agent.catalogue import Catalogue
 from melee.agent.deciding import decide_among, find, namer
 from melee.agent.ids import check_new
 from melee.agent.offering import choose_among, read_offer
+from melee.arrays import Ints
 from melee.contexts import read_context
 from melee.decision import Ranking
 from melee.errors import InputError, whole_number
@@ -22,18 +24,17 @@ def rank(agent: "Agent", context: Any, actions: Any, id: str | None, top: int) -
     read = read_context(context)
     with agent._guard:
         known = agent._knowledge
-        left: dict[Label, Any]
+        left: dict[Label, Any] = {}  # candidates
+        opened: Ints = np.zeros(0, np.int64)  # or actions
         if isinstance(known, Catalogue):
             offered = read_offer(agent, known, actions)
             left = dict(zip(offered.labels, offered.features, strict=True))
         else:
-            left = dict.fromkeys(known.labels if actions is None else read_labels(actions, 1))
-            for label in left:
-                known.number(label)
-        if top > len(left):
+            opened = np.arange(len(known.labels)) if actions is None else find(agent, actions)
+        n = len(left) + len(opened)
+        if top > n:
             raise InputError(
-                f"top is {top} and there are {len(left)} actions to choose from; expected at "
-                "most as many"
+                f"top is {top} and there are {n} actions to choose from; expected at most as many"
             )
         if top > agent.max_pending:
             raise InputError(
@@ -52,8 +53,9 @@ def rank(agent: "Agent", context: Any, actions: Any, id: str | None, top: int) -
         for name in names:
             if isinstance(known, Catalogue):
                 place = choose_among(agent, known, read, known.read(left), name)
+                del left[place.action]
             else:
-                place = decide_among(agent, read, find(agent, list(left)), name)
+                place = decide_among(agent, read, opened, name)
+                opened = opened[opened != known.number(place.action)]
             places.append(place)
-            del left[place.action]
         return Ranking(id, tuple(places))

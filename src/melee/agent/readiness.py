@@ -27,7 +27,7 @@ def compile_now(*explorers: "str | Explorer | Agent | Bandit") -> list[Compiled]
 
     An agent decides and learns at once: it interprets its kernels until there is machine code.
     This is for those who would rather wait, as before a server takes its first request, and for
-    filling a cache (`melee compile`).
+    filling a cache (`melee compile`). Deciding among some of the actions is a program of its own.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def compile_now(*explorers: "str | Explorer | Agent | Bandit") -> list[Compiled]
     Examples
     --------
     >>> [one.program for one in compile_now("uniform")]
-    ['melee.loop.act_rows', 'melee.loop.learn_rows']
+    ['melee.loop.act_rows', 'melee.loop.act_rows', 'melee.loop.learn_rows']
     """
     done = []
     for given in explorers or ("melee",):
@@ -56,4 +56,4 @@ def _programs(given: Any) -> tuple[str, list[Program]]:
     if hasattr(given, "policy_"):
         return str(given.policy_), list(given._programs)
     explorer = parse(given)
-    return explorer.short_spec, list(Model(explorer, 0, 0, 1, 2).programs)
+    return explorer.short_spec, Model(explorer, 0, 0, 1, 2).all_programs()

@@ -116,12 +116,12 @@ class Client:
         self,
         contexts: Iterable[Any],
         *,
-        actions: Offer | Sequence[Mapping[Label, Any]] = None,
+        actions: Offer | Sequence[Offer] = None,
         ids: Sequence[str] | None = None,
     ) -> list[Decision]:
         """Choose an action for each of many contexts, in one request.
 
-        Candidates are the same for all, or a list with those of each.
+        Open actions, or candidates, are the same for all, or a list with those of each.
         """
         return self._do(self._calls.decide_many(contexts, actions, ids))
 

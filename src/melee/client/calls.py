@@ -177,7 +177,7 @@ class Calls:
     def decide_many(
         self,
         contexts: Iterable[Any],
-        actions: Offer | Sequence[Mapping[Label, Any]],
+        actions: Offer | Sequence[Offer],
         ids: Sequence[str] | None,
     ) -> Request[list[Decision]]:
         """Many decisions, all or none."""
@@ -262,10 +262,16 @@ def _add_actions(body: dict[str, Any], actions: Any) -> None:
     if isinstance(actions, Mapping):
         body["actions"] = _candidates(actions)
     elif actions is not None:
-        body["actions"] = [
-            _candidates(entry) if isinstance(entry, Mapping) else label_to_json(entry)
-            for entry in actions
-        ]
+        body["actions"] = [_offered(entry) for entry in actions]
+
+
+def _offered(given: Any) -> Any:
+    """A label; or, in a list for many contexts, the candidates or labels of one of them."""
+    if isinstance(given, Mapping):
+        return _candidates(given)
+    if isinstance(given, list | set):
+        return [label_to_json(label) for label in given]
+    return label_to_json(given)
 
 
 def _candidates(given: Mapping[Label, Any]) -> Any:

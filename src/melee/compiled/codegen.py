@@ -58,7 +58,11 @@ def _declare() -> None:
 
 
 def _resolver(called: Any) -> Callable[..., Any]:
-    return lambda *args: compiled_form(called, getattr(args[0], "instance_class", None))
+    return lambda *args: compiled_form(called, *map(_state_type, args))
+
+
+def _state_type(kind: Any) -> type | None:
+    return getattr(kind, "instance_class", None)
 
 
 @global_compiler_lock
@@ -75,7 +79,7 @@ def compile_kernel(
     library = context.codegen().create_library(function.__qualname__)
     library.enable_object_caching()
     arguments = tuple(_type(kind) for kind in kinds)
-    function = compiled_form(function, getattr(arguments[0], "instance_class", None))
+    function = compiled_form(function, *map(_state_type, arguments))
     try:
         with (
             event.install_listener("numba:run_pass", _Breathing(check_stop)),

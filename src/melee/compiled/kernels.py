@@ -51,14 +51,18 @@ def interpreted_as(quick: Callable[..., Any]) -> Callable[[F], F]:
 def generic(function: F) -> F:
     """Declare a function whose implementation depends on the type of its first argument.
 
-    Its own body serves the types for which nothing is registered.
+    Or on that of its second, which goes before: what is offered may answer for any state that it
+    is offered to. Its own body serves the types for which nothing is registered.
     """
     _note(function)
     implementations: dict[type, Callable[..., Any]] = {}
 
     @functools.wraps(function)
     def declared(*args: Any) -> Any:
-        return implementations.get(type(args[0]), function)(*args)
+        chosen = implementations.get(type(args[0]), function)
+        if len(args) > 1:
+            chosen = implementations.get(type(args[1]), chosen)
+        return chosen(*args)
 
     KERNELS[declared] = function
     IMPLEMENTATIONS[declared] = implementations
@@ -82,10 +86,11 @@ def is_implemented(declared: Callable[..., Any], state_type: type) -> bool:
     return state_type in IMPLEMENTATIONS[declared]
 
 
-def compiled_form(called: Callable[..., Any], first_type: Any) -> Callable[..., Any]:
-    """The function that is compiled where `called` is called with a state of this type first."""
-    known = IMPLEMENTATIONS.get(called, {})
-    chosen = known.get(first_type, called)
+def compiled_form(called: Callable[..., Any], *types: Any) -> Callable[..., Any]:
+    """The function that is compiled where `called` is called with arguments of these types."""
+    known, chosen = IMPLEMENTATIONS.get(called, {}), called
+    for kind in types[:2]:
+        chosen = known.get(kind, chosen)
     return KERNELS.get(chosen, chosen)
 
 

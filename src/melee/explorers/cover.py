@@ -104,13 +104,13 @@ def smallest_mass(n_actions: int, t: int) -> float:
 def cover_distribution(state: CoverState, x: Floats, t: int, rng: Words, pmf: Floats) -> None:
     """The mass of the policies' choices, raised to the floor."""
     n_actions = pmf.shape[0]
-    share = 1.0 / state.policies
+    scores, share = state.scores[:n_actions], 1.0 / state.policies
     pmf[:] = 0.0
-    predict_all(state.polopt.learner, x, 0, state.scores)
-    vote(state.scores, share, pmf)
+    predict_all(state.polopt.learner, x, 0, scores)
+    vote(scores, share, pmf)
     for i in range(state.policies - 1):
-        predict_all(state.others, x, i * n_actions, state.scores)
-        vote(state.scores, share, pmf)
+        predict_all(state.others, x, i * n_actions, scores)
+        vote(scores, share, pmf)
     raise_to_floor(pmf, smallest_mass(n_actions, t), state.everywhere)
 
 

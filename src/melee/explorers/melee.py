@@ -449,7 +449,7 @@ def contested(scores: Floats, means: Floats) -> float:
 @kernel
 def learned_of(state: MeleeState, x: Floats, a: int) -> bool:
     """Whether a choice's model has learned anything: of others the guess is no guess."""
-    return bool(differ(x) or state.plays[a] > 0.0)
+    return bool(differ(x) or plays_of(x, a, state.plays) > 0.0)
 
 
 @implements(distribution, MeleeState)

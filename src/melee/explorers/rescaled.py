@@ -21,8 +21,10 @@ import numpy as np
 
 from melee.arrays import Floats, Ints, Scratch, Shares, Within, Words
 from melee.compiled import generic, implements, interpreted_as, kernel
+from melee.explorers.hidden import Widened, widen
 from melee.explorers.interface import distribution, learn
 from melee.explorers.ranged import N_SETTLED, Range, set_map_by, taken
+from melee.learners.offers import OpenActions
 from melee.rng import LEARN, start_round
 from melee.scaling import Scaling, scale_row, standardize
 from melee.standardizing import LIMIT
@@ -94,6 +96,30 @@ def distribute(offered: Any, state: Rescaled, t: int, rng: Words, pmf: Floats) -
     """Have the inner explorer overwrite `pmf` for what is offered, in the scale of the moment."""
     scale_context(state, offered)
     distribution(state.inner, state.scaled, t, rng, pmf)
+
+
+@implements(distribute, OpenActions)
+def distribute_open(offered: OpenActions, state: Rescaled, t: int, rng: Words, pmf: Floats) -> None:
+    """The same where only some actions are open."""
+    scale_context(state, offered.context)
+    scaled = OpenActions(state.scaled, offered.numbers, offered.n_actions)
+    distribute_inside(state.inner, scaled, t, rng, pmf)
+
+
+@generic
+def distribute_inside(state: Any, offered: OpenActions, t: int, rng: Words, pmf: Floats) -> None:
+    """Have an explorer, perhaps behind hidden units, overwrite `pmf` for a scaled context."""
+    distribution(state, offered, t, rng, pmf)
+
+
+@implements(distribute_inside, Widened)
+def distribute_widened(
+    state: Widened, offered: OpenActions, t: int, rng: Words, pmf: Floats
+) -> None:
+    """Its hidden units join the context."""
+    widen(state.units, offered.context, state.wide)
+    wide = OpenActions(state.wide, offered.numbers, offered.n_actions)
+    distribution(state.inner, wide, t, rng, pmf)
 
 
 def _copy_at_once(source: Bytes, target: Bytes) -> None:

@@ -5,6 +5,8 @@ and hand on what is offered without looking into it. Its type says what choice `
 
 - an array is a context. Every action has a model of its own, and all see the same input: choice `a`
   is the context under model `a`;
+- `OpenActions` are some of these actions: choice `a` is the context under the model of the a-th of
+  them. That is a matter of numbers alone, so it is settled before a learner is asked;
 - `Candidates` have inputs of their own and one model in common: choice `a` is input `a` under model
   0. What is known of a candidate itself, on top of what its input says, comes with it.
 
@@ -12,14 +14,18 @@ Numba resolves the functions below by that type, so the first case is the code t
 without any of them.
 
 An explorer may keep several models of each choice, one block of them after the other: with n
-choices number `a` of block `b` is b·n + a. That is what `row` means here.
+choices number `a` of block `b` is b·n + a. That is what `row` means here. What it keeps of every
+action it finds by `choice(offered, a).model`.
 """
 
 import math
 from typing import Any, NamedTuple
 
-from melee.arrays import Floats, Scratch
-from melee.compiled import generic, implements
+import numpy as np
+
+from melee.arrays import Floats, Ints, Scratch
+from melee.compiled import generic, implements, interpreted_as
+from melee.learners.interface import predict, predict_all, spread, spread_guess
 from melee.learners.linear import dot_row, dot_rows
 
 OFFSET, VARIANCE, WEIGHT, PLAYS = range(4)
@@ -39,6 +45,14 @@ class Candidates(NamedTuple):
     own: Scratch  # (n, 4)
 
 
+class OpenActions(NamedTuple):
+    """Some of the actions, the others being closed this time."""
+
+    context: Floats  # (D,), the intercept last
+    numbers: Ints  # (n,) of the actions
+    n_actions: int  # open and closed
+
+
 @generic
 def n_choices(offered: Any, n_models: int) -> int:
     """How many there are to choose from, for a state that has so many models in a block."""
@@ -49,6 +63,12 @@ def n_choices(offered: Any, n_models: int) -> int:
 def n_candidates(offered: Candidates, n_models: int) -> int:
     """One for each input."""
     return int(offered.inputs.shape[0])
+
+
+@implements(n_choices, OpenActions)
+def n_open(offered: OpenActions, n_models: int) -> int:
+    """Those that are open."""
+    return int(offered.numbers.shape[0])
 
 
 class Chosen(NamedTuple):
@@ -69,6 +89,13 @@ def candidates_choice(offered: Candidates, row: int) -> Chosen:
     """Its own input, and the model of the block."""
     n = offered.inputs.shape[0]
     return Chosen(offered.inputs[row % n], row // n)
+
+
+@implements(choice, OpenActions)
+def open_choice(offered: OpenActions, row: int) -> Chosen:
+    """The context, and the action's model in the block."""
+    n = offered.numbers.shape[0]
+    return Chosen(offered.context, row // n * offered.n_actions + offered.numbers[row % n])
 
 
 @generic
@@ -134,7 +161,7 @@ def candidates_weighed(offered: Candidates, row: int, weight: float) -> float:
 @generic
 def plays_of(offered: Any, a: int, plays: Floats) -> float:
     """How often a choice was played, where a state has counted that of its models."""
-    return float(plays[a])
+    return float(plays[choice(offered, a).model])
 
 
 @implements(plays_of, Candidates)
@@ -156,3 +183,44 @@ def candidates_dot_all(offered: Candidates, weights: Floats, first: int, out: Fl
         row = first + a
         x, model = choice(offered, row)
         out[a] = raised(offered, row, dot_row(weights, model, x))
+
+
+# What learners are asked about open actions, whatever the learner: the question about the model.
+
+
+@implements(predict, OpenActions)
+def predict_open(learner: Any, offered: OpenActions, row: int) -> float:
+    """As in a context in which all are open."""
+    x, model = choice(offered, row)
+    return predict(learner, x, model)
+
+
+@implements(spread, OpenActions)
+def spread_open(learner: Any, offered: OpenActions, row: int) -> float:
+    """As in a context in which all are open."""
+    x, model = choice(offered, row)
+    return spread(learner, x, model)
+
+
+@implements(spread_guess, OpenActions)
+def guess_open(learner: Any, offered: OpenActions, row: int) -> float:
+    """As in a context in which all are open."""
+    x, model = choice(offered, row)
+    return spread_guess(learner, x, model)
+
+
+def _predict_open_at_once(learner: Any, offered: OpenActions, first: int, out: Floats) -> None:
+    n, block = len(offered.numbers), first // len(offered.numbers)
+    n_blocks = -(-(first + len(out)) // n) - block
+    every = np.empty((n_blocks, offered.n_actions))
+    predict_all(learner, offered.context, block * offered.n_actions, every.reshape(-1))
+    begin = first - block * n
+    out[:] = every[:, offered.numbers].reshape(-1)[begin : begin + len(out)]
+
+
+@implements(predict_all, OpenActions)
+@interpreted_as(_predict_open_at_once)
+def predict_all_open(learner: Any, offered: OpenActions, first: int, out: Floats) -> None:
+    """The same for every choice from `first` on."""
+    for a in range(out.shape[0]):
+        out[a] = predict(learner, offered, first + a)

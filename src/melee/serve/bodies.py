@@ -140,5 +140,22 @@ def offers(given: Any, most: int) -> list[Any] | None:
     return found
 
 
+def open_in_each(given: Any, most: int) -> list[list[Label] | None] | None:
+    """The open actions of each of many contexts, or None where these are the same for all.
+
+    >>> open_in_each([["a", "b"], None], 10)
+    [['a', 'b'], None]
+    """
+    if not isinstance(given, list) or not any(isinstance(entry, list) for entry in given):
+        return None
+    found = [labels({"actions": entry}, "actions", most) for entry in given]
+    if sum(len(some or ()) for some in found) > TOTAL:
+        raise InputError(
+            f"there are more than {TOTAL:,} actions for {len(found):,} contexts; expected fewer in "
+            "one request, or one list for all"
+        )
+    return found
+
+
 def _list(names: Sequence[str]) -> str:
     return ", ".join(names) or "nothing"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from melee.agent.arguments import is_for_each
 from melee.agent.keeping import GIVEN
 from melee.contexts import read_context
 from melee.errors import InputError, shown
@@ -132,8 +133,9 @@ async def _decide_many(
         return [to_json(decision) for decision in decisions]
     await service.on_disk(served)
     each = None
-    if agent.actions is None and isinstance(actions, list) and len(actions) == len(ids):
-        each = dict(zip(ids, actions, strict=True))  # candidates of each
+    own_ones = agent.actions is None or is_for_each(actions)
+    if own_ones and isinstance(actions, list) and len(actions) == len(ids):
+        each = dict(zip(ids, actions, strict=True))  # candidates of each, or open actions
     answers = {}
     for id, context in zip(ids, contexts, strict=True):
         if id in taken:
@@ -143,7 +145,10 @@ async def _decide_many(
     if new:
         fresh = [ids[i] for i in new]
         rest = [contexts[i] for i in new]
-        own = [each[id] for id in fresh] if each is not None else actions
+        own = actions
+        if each is not None:
+            left = [each[id] for id in fresh]
+            own = None if all(some is None for some in left) else left  # None: all actions
         await service.turn(served, fresh)
         made = await _decide_many(service, served, rest, own, fresh, about)
         answers |= dict(zip(fresh, made, strict=True))

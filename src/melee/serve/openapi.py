@@ -47,7 +47,8 @@ CONTEXT: Schema = {
 OFFER: Schema = {
     "description": "What can be chosen from. A list of labels. Where actions are candidates: an "
     "object of labels and their features, or a list of objects with an action and its features; "
-    "with contexts also a list with the candidates of each.",
+    "with contexts also a list with the candidates of each, or with the labels of each, null for "
+    "all actions.",
     "type": ["array", "object"],
 }
 _AVERAGE: dict[str, Schema] = {

@@ -86,8 +86,9 @@ async def decide(call: Call) -> Answer:
     body = bodies.read(call.body, known)
     given = body.get("actions")
     each = None
-    if "contexts" in body and call.served.agent.actions is None:
-        each = bodies.offers(given, MANY)
+    if "contexts" in body:
+        candidates = call.served.agent.actions is None
+        each = (bodies.offers if candidates else bodies.open_in_each)(given, MANY)
     actions = None if given is None or each is not None else bodies.offer(given, MANY)
     if ("context" in body) == ("contexts" in body):
         raise InputError("expected either a context, for one decision, or contexts, for many")

@@ -1,6 +1,7 @@
 """The checks of an explorer that agents can have: it grows, shrinks, is saved and goes on."""
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from melee.agent import Agent
 from melee.agent.model import Model
 from melee.arrays import Floats, Ints
 from melee.explorers import Explorer
+from melee.explorers.rescaled import Rescaled
 from melee.testing.checks import require, require_close, require_distribution
 
 YOUNG, SETTLED = 20, 300
@@ -52,17 +54,26 @@ def actions_leave(explorer: Explorer) -> None:
 
 
 def some_actions_are_open(explorer: Explorer) -> None:
-    """All actions are no subset, whatever their order; asking about some changes nothing."""
+    """Among some actions it decides as if there were no others; asking about them leaves no trace.
+
+    All of them are no subset, whatever their order.
+    """
+    hint = "ask pmf.shape[0] how many there are, and choice(x, a).model which action a is"
     for n_rounds in (0, YOUNG, SETTLED):
-        model, rows = _model(explorer, n_rounds), _rows(10, 4, seed=5)
+        model, rows = _model(explorer, n_rounds, n_actions=5), _rows(10, 4, seed=5)
         of_all = _pmfs(model, rows)
         before = [array.copy() for array in growth.arrays(model.state)]
-        require_close(_pmfs(model, rows, np.arange(3)), of_all, "all actions were named", atol=0.0)
-        order = np.array([2, 0, 1])
+        require_close(_pmfs(model, rows, np.arange(5)), of_all, "all actions were named", atol=0.0)
+        order = np.array([2, 0, 4, 3, 1])
         reordered = _pmfs(model, rows, order)
         require_close(reordered, of_all[:, order], "named in another order", atol=1e-12)
-        for pmf in _pmfs(model, rows, np.array([0, 2])):
-            require_distribution(pmf, "of two open actions")
+        for some in ([3], [1, 4], [4, 0, 3], [0, 1, 2, 3]):
+            found = _pmfs(model, rows, np.array(some))
+            for pmf in found:
+                require_distribution(pmf, f"of the open actions {some}")
+            alone = _pmfs_of_only(model, rows, np.array(some))
+            when = f"only actions {some} are open; {hint}"
+            require_close(found, alone, when, atol=1e-12)
         _pmfs(model, rows)  # scratch is what it was
         pairs = zip(before, growth.arrays(model.state), strict=True)
         require(all((a == b).all() for a, b in pairs), "asking about some actions left a trace")
@@ -121,8 +132,8 @@ CHECKS: tuple[Callable[[Any], None], ...] = (
 # --- models and agents --------------------------------------------------------------------------
 
 
-def _model(explorer: Explorer, n_rounds: int) -> Model:
-    model = Model(explorer, 0, 0, 4, 3)
+def _model(explorer: Explorer, n_rounds: int, n_actions: int = 3) -> Model:
+    model = Model(explorer, 0, 0, 4, n_actions)
     _teach(model, n_rounds)
     return model
 
@@ -149,12 +160,40 @@ def _overwrite_scratch(model: Model) -> None:
 def _pmfs(model: Model, rows: Floats, chosen: Ints | None = None) -> Floats:
     n_actions = model.n_actions if chosen is None else len(chosen)
     pmfs, actions = np.empty((len(rows), n_actions)), np.empty(len(rows), np.int64)
-    draws = np.arange(len(rows))
-    if chosen is None:
-        model.act(rows, draws, 0.0, pmfs, actions)
-    else:
-        model.act_among(rows, draws, 0.0, pmfs, actions, chosen)
+    model.act(rows, np.arange(len(rows)), 0.0, pmfs, actions, chosen)
     return pmfs
+
+
+def _pmfs_of_only(model: Model, rows: Floats, chosen: Ints) -> Floats:
+    """The same by the definition: those of a model that knows these actions alone."""
+    one = copy(model)
+    one.state = of_only(model.state, model.axes, chosen, model.n_actions)
+    one.n_actions = len(chosen)
+    return _pmfs(one, rows)
+
+
+def of_only(state: Any, axes: growth.Axes, chosen: Ints, n_actions: int) -> Any:
+    """The state of a world with only these actions; what is not per action is shared."""
+    kinds = iter(axes)
+
+    def taken(part: Any) -> Any:
+        if isinstance(part, np.ndarray):
+            for number, axis in enumerate(next(kinds)):
+                if axis.per_action:
+                    blocks = np.arange(axis.per_action)[:, None]
+                    part = part.take((blocks * n_actions + chosen).ravel(), axis=number)
+            return part
+        if isinstance(part, Rescaled):
+            inside = {
+                name: value if name in ("block", "initial") else taken(value)
+                for name, value in zip(part._fields, part, strict=True)
+            }
+            return Rescaled(**inside)
+        if isinstance(part, tuple):
+            return type(part)(*(taken(inner) for inner in part))
+        return part
+
+    return taken(state)
 
 
 def _goes_on(model: Model) -> None:
