@@ -65,7 +65,7 @@ def test_an_image_built_by_root_serves_a_user_who_can_write_nowhere(tmp_path):
         [python, "-c", SERVE],
         env=plain, cwd=empty, user=users[0], capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert served.stdout == f"[False, False] True {NOBODY} []\n", served.stderr
+    assert served.stdout == f"[False, False, False] True {NOBODY} []\n", served.stderr
     assert {one.name: one.stat().st_mtime_ns for one in place.iterdir()} == kept
 
 
@@ -77,7 +77,7 @@ def test_the_command_says_what_it_has_compiled_and_where(tmp_path):
     )  # fmt: skip
     assert "act_rows" in done.stdout
     assert str(tmp_path / "kept") in done.stdout.replace("\n", "")
-    assert len(list((tmp_path / "kept").glob("*.code"))) == 2
+    assert len(list((tmp_path / "kept").glob("*.code"))) == 3
 
 
 def test_the_command_says_so_where_nothing_can_be_kept(monkeypatch):
