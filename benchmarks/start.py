@@ -31,7 +31,8 @@ agent = melee.Agent(actions=["sports", "politics", "science"])
 decision = agent.act({"age": 31, "device": "phone", "hour": 20})
 SAY("decided")
 agent.learn(decision.id, reward=1.0)
-melee.compile_now(agent)
+while not agent.ready:
+    time.sleep(0.005)
 SAY("ready")
 """
 VW = """
