@@ -1,5 +1,6 @@
 """Agents without actions of their own: candidates come with the question."""
 
+import math
 import threading
 from typing import Any
 
@@ -123,6 +124,39 @@ def test_a_ranking_has_probabilities_and_rewards_by_place():
     assert agent.n_learned_ == learned + 2
     fixed = melee.Agent(["a", "b", "c"], "linucb").act(READER, top=2, id="mine")
     assert [place.id for place in fixed.places] == ["mine/1", "mine/2"]
+
+
+def test_a_ranking_takes_the_rewards_of_all_its_places_at_once():
+    (at_once, articles), (place_by_place, _) = lived(60), lived(60)
+    ranking = at_once.act(READER, actions=articles, top=3)
+    assert at_once.learn(ranking, [0.0, 1.0, 0.5])
+    for place, reward in zip(place_by_place.act(READER, actions=articles, top=3).places,
+                             [0.0, 1.0, 0.5], strict=True):  # fmt: skip
+        place_by_place.learn(place, reward)
+    assert at_once.fingerprint == place_by_place.fingerprint
+    assert not at_once.learn(ranking, rewards=[0.0, 1.0, 0.5])
+    assert at_once.learn_many(ranking, [0.0, 1.0, 0.5]) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda agent, ranking: agent.learn(ranking, [1.0]), "3 places and there are 1 rewards"),
+        (lambda agent, ranking: agent.learn_many(ranking, [1.0] * 4), "there are 4 rewards"),
+        (lambda agent, ranking: agent.learn(ranking, [0.0, math.nan, 0.0]), "the reward is nan"),
+        (lambda agent, ranking: agent.learn(ranking, 1.0), "rewards"),
+        (lambda agent, ranking: agent.learn(ranking, [0.0] * 3, 0.5), "takes the rewards of its"),
+        (lambda agent, ranking: agent.learn(ranking.id, 1.0), "is a ranking, whose places"),
+    ],
+)
+def test_what_a_ranking_cannot_learn_is_refused_and_changes_nothing(call, sentence):
+    agent, articles = lived(20)
+    ranking = agent.act(READER, actions=articles, top=3)
+    before = agent.fingerprint
+    with pytest.raises(InputError, match=sentence):
+        call(agent, ranking)
+    assert agent.fingerprint == before
+    assert agent.learn(ranking, [0.0, 0.0, 1.0])
 
 
 def test_the_draw_is_as_frequent_as_its_probability():

@@ -328,6 +328,12 @@ class Agent:
     def learn(self, subject: str | Decision, /, *, reward: float) -> bool: ...
 
     @overload
+    def learn(self, subject: Ranking, rewards: Sequence[float], /) -> bool: ...
+
+    @overload
+    def learn(self, subject: Ranking, /, *, rewards: Sequence[float]) -> bool: ...
+
+    @overload
     def learn(
         self,
         subject: Any,
@@ -343,7 +349,8 @@ class Agent:
         """Learn a decision's reward: `learn(id, reward)`.
 
         Rewards may come in any order, at any time. A reward that came before is not learned
-        again; another one for the same decision is refused.
+        again; another one for the same decision is refused. A ranking takes the rewards of all
+        its places, `learn(ranking, [0, 1, 0])`; a place is a decision, and may get its own alone.
 
         A decision that was not made here, or that is forgotten, is learned from its full record:
         `learn(context, action, reward, probability)`; of an agent without actions of its own with
@@ -372,7 +379,8 @@ class Agent:
         Parameters
         ----------
         subjects
-            Ids of decisions, or decisions, with `rewards`; or contexts, with all the others.
+            Ids of decisions, or decisions, or a ranking, with `rewards`; or contexts, with all the
+            others.
         values
             The rewards of decisions; or actions, rewards and probabilities, in this order.
         actions, rewards, probabilities

@@ -12,7 +12,7 @@ from melee.agent.overdue import give_up, now
 from melee.agent.pending import check_same
 from melee.checks import check_probability, check_reward
 from melee.contexts import Context, read_context, read_contexts, read_features
-from melee.decision import Decision
+from melee.decision import Decision, Ranking
 from melee.errors import InputError, shown, warn_caller
 from melee.history import Round, check_stands_for, repetitions
 from melee.labels import check_label
@@ -28,7 +28,14 @@ _RECORD = ("action", "reward", "probability")
 
 
 def learn(agent: "Agent", subject: Any, values: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    """Learn a decision's reward, or a full record; whether anything was learned."""
+    """Learn a decision's reward, a ranking's rewards, or a full record; whether anything was."""
+    if isinstance(subject, Ranking):
+        if len(values) + len(named) != 1 or not named.keys() <= {"rewards"}:
+            raise InputError(
+                "a ranking takes the rewards of its places and nothing else: "
+                "learn(ranking, [reward, reward, ...])"
+            )
+        return _learn_places(agent, subject, values[0] if values else named["rewards"]) > 0
     if isinstance(subject, str | Decision):
         if len(values) + len(named) != 1 or not named.keys() <= {"reward"}:
             raise InputError(
@@ -67,6 +74,8 @@ def learn_many(
         actions, rewards, probabilities = (*values, *named[len(values) :])[:3]
     if rewards is None:
         raise InputError("there are no rewards; expected one for each decision or context")
+    if isinstance(subjects, Ranking) and actions is probabilities is features is None:
+        return _learn_places(agent, subjects, rewards)
     numbers = [check_reward(reward, agent._range) for reward in read_list(rewards, "rewards")]
     if actions is None and probabilities is None and features is None:
         return _learn_decisions(agent, read_list(subjects, "ids"), numbers)
@@ -122,6 +131,16 @@ def _read_features(agent: "Agent", given: Sequence[Any]) -> list[Context | None]
 
 
 # -- what is learned ------------------------------------------------------------------------
+
+
+def _learn_places(agent: "Agent", ranking: Ranking, rewards: Any) -> int:
+    numbers = [check_reward(reward, agent._range) for reward in read_list(rewards, "rewards")]
+    if len(numbers) != len(ranking.places):
+        raise InputError(
+            f"the ranking has {len(ranking.places)} places and there are {len(numbers)} rewards; "
+            "expected one for each place; learn(ranking.places[0], reward) is for a single one"
+        )
+    return _learn_decisions(agent, list(ranking.places), numbers)
 
 
 def _learn_decision(agent: "Agent", subject: str | Decision, reward: Any) -> bool:

@@ -88,6 +88,12 @@ class Pending:
         if id in self.waiting:
             return False
         if id not in self.done:
+            first = f"{id}/1"
+            if first in self.waiting or first in self.done:
+                raise InputError(
+                    f"{shown(id)} is a ranking, whose places have rewards of their own; send that "
+                    f"of each: {shown(first)} and so on"
+                )
             raise InputError(
                 f"decision {shown(id)} is not known: it was not made here, or its reward came long "
                 "ago; learn from the full record: learn(context, action, reward, probability)"
