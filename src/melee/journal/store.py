@@ -14,7 +14,17 @@ from contextlib import contextmanager
 from typing import Any
 
 from melee.errors import DataError
-from melee.journal.events import DECISION, RECORD, Draft, Event, Head, Offer, link, read_offer
+from melee.journal.events import (
+    CREATED,
+    DECISION,
+    RECORD,
+    Draft,
+    Event,
+    Head,
+    Offer,
+    link,
+    read_offer,
+)
 from melee.journal.snapshots import Snapshots
 
 FORMAT = 1
@@ -119,13 +129,17 @@ class Store(ABC):
         """Ask again what is there: a transaction may have failed."""
         self._known.clear()
 
-    def drop_some(self, until: Head) -> int:
-        """Drop the oldest events, none after a place, and some only; how many were dropped."""
+    def drop_some(self, until: Head, known: int) -> int:
+        """Drop the oldest events, none after a place, and some only; how many were dropped.
+
+        None are where there is a rollback after the event `known`: it may need them.
+        """
         m = self.mark
         with self.guarded(), self.transaction():
+            self._head(self.execute, for_update=True)  # no rollback can come meanwhile
             start = self._start(self.execute)
             last = min(start.seq + CHUNK, until.seq)
-            if last <= start.seq:
+            if last <= start.seq or self._latest_rollback(self.execute) > known:
                 return 0
             row = self.execute(f"SELECT checksum FROM events WHERE seq = {m}", [last])
             if not row:
@@ -249,6 +263,28 @@ class Store(ABC):
                 [agent],
             )
         return _event(found[0]) if found else None
+
+    def created(self, agent: str) -> Event | None:
+        """The event that made the agent, if it is still there."""
+        with self.guarded():
+            m = self.mark
+            found = self.query(
+                f"SELECT {_COLUMNS} FROM events WHERE agent = {m} AND {_CHANGES} AND kind = {m} "
+                "ORDER BY seq LIMIT 1",
+                [agent, CREATED],
+            )
+        return _event(found[0]) if found else None
+
+    def latest_rollback(self) -> int:
+        """The number of the last rollback of any agent; 0 where there is none."""
+        with self.guarded():
+            return self._latest_rollback(self.query)
+
+    def _latest_rollback(self, run: Callable[[str], list[tuple[Any, ...]]]) -> int:
+        ((seq,),) = run(
+            f"SELECT coalesce(max(seq), 0) FROM events WHERE {_TURNS} AND kind = 'rollback'"
+        )
+        return int(seq)
 
     def turns(self, agent: str, kind: str) -> list[Event]:
         """Rollbacks, or changes of trials: events that are few, and matter for long."""
