@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from melee.errors import InputError, shown
+from melee.journal.commits import Ticket
 from melee.journal.snapshots import seq_of
 from melee.labels import Label
 from melee.serve import trying
@@ -35,9 +36,18 @@ async def change_actions(
 
 async def roll_back(service: "Service", served: Served, to: Any, again: Any) -> dict[str, Any]:
     """Go back to what was known after an event, beside all else as far as that goes."""
-    trying.check_alone(service, "stop them, and go back by: melee journal rollback")
+    keeper = served.keeper
     async with service.one_change:
         number = seq_of(to) if isinstance(to, str) else to
-        await asyncio.to_thread(served.keeper.roll_back, number, again)
-    await service.on_disk(served)
-    return {"event": served.keeper.latest.seq, "learned": served.agent.n_learned_}
+        past = await asyncio.to_thread(keeper.past, number, again)
+        done: list[Ticket] = []
+
+        def go_back() -> Ticket:
+            keeper.go_back(past)
+            done.append(keeper.latest)
+            return keeper.latest
+
+        await service.alone(go_back)
+        learned = served.agent.n_learned_
+        await asyncio.to_thread(keeper.try_snapshot)
+    return {"event": done[0].seq, "learned": learned}
