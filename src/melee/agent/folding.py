@@ -152,7 +152,8 @@ def _go_back(
 ) -> None:
     from melee.agent.rolling_back import known_after, take_over
 
-    take_over(agent, known.get(event.seq) or known_after(event, journal))
+    there = known.get(event.seq)
+    take_over(agent, known_after(event, journal) if there is None else there)
 
 
 def fold_decision(

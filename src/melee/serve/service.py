@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,6 @@ from melee.agent import Agent
 from melee.agent.keeping import Keeper
 from melee.errors import MeleeError, shown
 from melee.journal import Event, Journal
-from melee.journal.commits import Ticket
 from melee.journal.journal import is_shareable
 from melee.labels import Label
 from melee.serve import changing, deciding, joining, noting, past, rewarding, status, trying
@@ -19,7 +18,7 @@ from melee.serve.ids import can_be_kept
 from melee.serve.metrics import Requests
 from melee.serve.refusals import Refusal
 from melee.serve.served import Served
-from melee.serve.sharing import Sharing
+from melee.serve.sharing import Change, Sharing
 from melee.serve.syncing import Syncing
 from melee.serve.turns import Turns
 
@@ -174,17 +173,17 @@ class Service:
         assert waiting is not None
         await waiting.wait(served.keeper.latest)
 
-    async def alone(self, change: Callable[[], Ticket]) -> None:
+    async def alone(self, change: Change) -> None:
         """Have an agent changed in a thread, where it is what the journal says, and be on disk."""
         if self.turns is None:
             await asyncio.to_thread(self.alone_at_once, change)
         else:
             await self.turns.alone(change)
 
-    def alone_at_once(self, change: Callable[[], Ticket]) -> None:
+    def alone_at_once(self, change: Change) -> None:
         """The same in this thread, which is that of a job or of the start."""
         if self.sharing is None:
-            self.journal.wait(change())
+            change.wait(self.journal, change.note())
         else:
             self.sharing.alone(change)
 

@@ -31,6 +31,25 @@ MANY = 2_000
 _log = logging.getLogger("melee.serve")
 
 
+class Change:
+    """Something that changes agents, all of it in one call."""
+
+    def note(self) -> Ticket:
+        """Do it; what there is to wait for."""
+        raise NotImplementedError
+
+    def undo(self) -> None:
+        """Forget what agents themselves do not: it could not be kept."""
+
+    def wait(self, journal: Journal, ticket: Ticket) -> None:
+        """Return when it is on disk; a `DataError` if it will not be."""
+        try:
+            journal.wait(ticket)
+        except BaseException:
+            self.undo()
+            raise
+
+
 class NodeKeeper(Keeper):
     """Keeps an agent's journal in turns with others.
 
@@ -209,23 +228,20 @@ class Sharing:
             if keeper._since >= self.journal.snapshot_every:
                 keeper._snapshot_soon()
 
-    def alone(self, change: Callable[[], Ticket]) -> list[Event]:
+    def alone(self, change: Change) -> list[Event]:
         """Have something changed in a turn of its own, and be on disk; the events of others.
 
-        Parameters
-        ----------
-        change
-            Is called where every agent is what the journal says, and nothing else is queued.
-            Returns what is then waited for.
+        Every agent is what the journal says then, nothing else is queued, and nobody makes agents.
         """
-        found = self.begin()
-        self.is_open = True
-        try:
-            ticket = change()
-        finally:
-            self.close()
-            self.finish()
-        self.journal.wait(ticket)
+        with self._store.opening():
+            found = self.begin()
+            self.is_open = True
+            try:
+                ticket = change.note()
+            finally:
+                self.close()
+                self.finish()
+            change.wait(self.journal, ticket)
         return found
 
     # -- between turns ----------------------------------------------------------------------------

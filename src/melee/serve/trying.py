@@ -14,6 +14,7 @@ from melee.journal.commits import Ticket
 from melee.serve.ids import is_taken
 from melee.serve.refusals import Refusal
 from melee.serve.served import Served
+from melee.serve.sharing import Change
 
 if TYPE_CHECKING:
     from melee.serve.service import Service
@@ -87,7 +88,7 @@ def by_owner(
     return [(service.agents[name], group) for name, group in groups.items()]
 
 
-class _Change:
+class _Change(Change):
     """A trial that begins, or gets another share.
 
     Parameters
@@ -155,30 +156,35 @@ class _Change:
         """Let an agent go again that could not be kept."""
         if self._has_joined:
             self.service.leave(agent_name(self.served.name, self.name))
-            self.served.trials.remove(self.name)
+            self.served.trials = [name for name in self.served.trials if name != self.name]
 
 
 def begin_at_once(
     service: "Service", served: Served, name: str, explorer: str, share: float
 ) -> None:
-    """Begin a trial, go on with it, or give it another share, before anybody is answered.
-
-    Where others serve, too, none of them says by how it is started what share a trial has.
-    """
-    made = _Change(service, served, name, explorer, share)
+    """Begin a trial, go on with it, or give it another share, before anybody is answered."""
+    made = _Try(service, served, name, explorer, share)
     made.read()
+    service.alone_at_once(made)
 
-    def note() -> Ticket:
-        known = served.agent._trials.get(name)
-        if service.sharing is not None and known is not None and known.share != share:
+
+class _Try(_Change):
+    """The same by how a service is started.
+
+    Where others serve, too, that says nothing about the share of a trial that they have.
+    """
+
+    def check(self) -> Trial:
+        """The trial, by what there is now; refuses what cannot be."""
+        known = self.served.agent._trials.get(self.name)
+        trial = super().check()
+        if self.service.sharing is not None and known is not None and known.share != trial.share:
             raise InputError(
-                f"--try gives {name} a share of {share:g}, and the services that share this "
-                f"journal give it {known.share:g}; give that, or leave it out, and change the "
-                f"share for all of them: PUT /v1/trials/{name}"
+                f"--try gives {self.name} a share of {trial.share:g}, and the services that share "
+                f"this journal give it {known.share:g}; give that, or leave it out, and change the "
+                f"share for all of them: PUT /v1/trials/{self.name}"
             )
-        return made.note()
-
-    service.alone_at_once(note)
+        return trial
 
 
 async def change(
@@ -190,11 +196,7 @@ async def change(
         made = _Change(service, served, name, explorer, share)
         trial = made.check()
         await asyncio.to_thread(made.read)
-        try:
-            await service.alone(made.note)
-        except BaseException:
-            made.undo()
-            raise
+        await service.alone(made)
     return {"trial": name, "explorer": parse(trial.explorer).short_spec, "share": trial.share}
 
 

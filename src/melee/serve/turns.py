@@ -17,7 +17,7 @@ from typing import Any
 from melee.errors import DataError, MeleeError
 from melee.journal import Event
 from melee.journal.commits import Ticket
-from melee.serve.sharing import EVERY, Sharing
+from melee.serve.sharing import EVERY, Change, Sharing
 
 _log = logging.getLogger("melee.serve")
 
@@ -67,7 +67,7 @@ class Turns:
         self._called.set()
         return await future
 
-    async def alone(self, change: Callable[[], Ticket]) -> None:
+    async def alone(self, change: Change) -> None:
         """Have something changed in a thread, in a turn of its own, and be on disk."""
         self.look_at(await self.between(lambda: self.sharing.alone(change)))
 
