@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from melee import InputError, MeleeError
-from melee.agent import opening, rolling_back
+from melee import Agent, DataError, InputError, MeleeError
+from melee.agent import opening, recovering
 from melee.auditing import audit
 from melee.client import Client, ServiceError
 from melee.journal import Journal, verify
@@ -72,6 +72,22 @@ def test_a_rollback_at_one_node_is_everybodys(nodes, address, again, learned):
     assert (told[0], told[1]["learned"]) == (200, 41)
     check_nodes([*nodes, third], address)
     third.close()
+
+
+def test_what_a_rollback_leaves_comes_with_it_or_is_derived(nodes, address, monkeypatch):
+    first, second = nodes
+    live(nodes, 10)
+    assert first.ask("POST", "/v1/rollback", {"to": 5, "again": 9})[0] == 200
+    (snapshot,) = reading(address).snapshots()
+    kept = Agent.from_bytes(reading(address).read_snapshot(snapshot))
+    assert kept.fingerprint == straight(reading(address)).fingerprint
+
+    def damaged(_):
+        raise DataError("damaged")
+
+    monkeypatch.setattr(sharing, "read_file", damaged)
+    decide(second, {"x": 1})
+    check_nodes(nodes, address)
 
 
 def test_a_node_that_was_down_meanwhile_goes_back_too(nodes, address):
@@ -142,7 +158,7 @@ def test_nobody_waits_in_a_turn_for_what_takes_long(nodes, address, monkeypatch)
 
         return noted
 
-    monkeypatch.setattr(sharing, "known_after", note(rolling_back.known_after))
+    monkeypatch.setattr(sharing, "read_file", note(recovering.read_file))
     monkeypatch.setattr(joining, "reopen", note(opening.reopen))
     assert first.ask("POST", "/v1/rollback", {"to": 5})[0] == 200
     decide(second, {"x": 1})
@@ -341,7 +357,5 @@ def test_nodes_that_are_killed_while_they_go_back(address):
     assert (found.first, list(verify(journal))) == (None, [])
     snapshot = journal.snapshots()[0]
     assert snapshot.head == journal.head
-    from melee import Agent
-
     kept = Agent.from_bytes(journal.read_snapshot(snapshot))
     assert kept.fingerprint == straight(journal).fingerprint == found.fingerprint

@@ -268,8 +268,11 @@ class Keeper:
             self.journal.wait(self._last)
             check_place(self.journal, past.to, past.again)  # it may have been dropped meanwhile
             past.go_on(_number(self._last))
-            self._unit.append(events.rollback(time.time(), past.to, past.again))
             take_over(self.agent, past.agent._knowledge)
+            self._unit.append(self._gone_back(past))
+
+    def _gone_back(self, past: Past) -> events.Draft:
+        return events.rollback(time.time(), past.to, past.again)
 
     def check_new(self, id: str) -> None:
         """Refuse the id of any decision in the journal, however long ago."""

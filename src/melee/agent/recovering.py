@@ -45,7 +45,7 @@ def newest(journal: Journal, *, until: int, log: Any = None) -> tuple["Agent", H
     for snapshot in journal.snapshots(until):
         where = journal.store.snapshots.where(snapshot)
         try:
-            return _read(journal.read_snapshot(snapshot), log), snapshot.head
+            return read_file(journal.read_snapshot(snapshot), log), snapshot.head
         except DataError as error:
             _log.warning("%s is left out: %s", where, error)
     return _from_nothing(journal, log)
@@ -62,7 +62,7 @@ def earliest(journal: Journal) -> tuple["Agent", Head]:
     for snapshot in reversed(journal.snapshots()):
         if snapshot.head.seq >= journal.start.seq:
             try:
-                return _read(journal.read_snapshot(snapshot)), snapshot.head
+                return read_file(journal.read_snapshot(snapshot)), snapshot.head
             except DataError as error:
                 _log.warning("%s is left out: %s", snapshot.name, error)
     raise _nothing_left(journal)
@@ -89,7 +89,7 @@ def _nothing_left(journal: Journal) -> DataError:
     )
 
 
-def _read(content: bytes, log: Any = None) -> "Agent":
+def read_file(content: bytes, log: Any = None) -> "Agent":
     """The agent of a file, without the warnings for who loads one."""
     from melee.agent.agent import Agent
 
@@ -110,7 +110,7 @@ def created(journal: Journal, log: Any = None) -> "Agent":
         )
     try:
         if "file" in first.content:
-            return _read(b64decode(first.content["file"]), log)
+            return read_file(b64decode(first.content["file"]), log)
         given = dict(first.content["parameters"])
         if given["actions"] is not None:
             given["actions"] = [label_from_json(label) for label in given["actions"]]

@@ -58,7 +58,8 @@ class Head(NamedTuple):
 class Draft(NamedTuple):
     """An event that has no place yet.
 
-    `offer` is what it names, if it names anything; `agent` is whose it is, if not of who notes it.
+    `offer` is what it names, if it names anything; `agent` is whose it is, if not of who notes it;
+    `file` is the agent's after it, where that is kept as a snapshot together with the event.
     """
 
     kind: str
@@ -67,6 +68,7 @@ class Draft(NamedTuple):
     body: str
     offer: "Offer | None" = None
     agent: str | None = None
+    file: bytes | None = None
 
 
 class _Row(NamedTuple):

@@ -28,6 +28,7 @@ LEASE = 0x6D656C6565
 PATIENCE = 10
 """Seconds that a turn may take, that others wait for it, and that a connection may be dead."""
 _ABANDONED: list[Any] = []
+_INSERT = "INSERT INTO snapshots VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
 T = TypeVar("T")
 
 
@@ -234,6 +235,10 @@ class Postgres(Store):
             )
         return set(found).intersection(ids)
 
+    def attach(self, snapshot: Snapshot, content: bytes) -> None:
+        """Keep a snapshot in the transaction of its event: who sees one sees the other."""
+        self.execute(_INSERT, [snapshot.agent, *snapshot.head, content])
+
     def size(self) -> int:
         """Bytes that events take; what was dropped counts until PostgreSQL has cleared it away."""
         with self.guarded():
@@ -293,10 +298,7 @@ class Table(Snapshots):
         """Keep one."""
         with self._store.guarded():
             # On the connection that reads: events must not wait for it.
-            self._store.query(
-                "INSERT INTO snapshots VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
-                [snapshot.agent, *snapshot.head, content],
-            )
+            self._store.query(_INSERT, [snapshot.agent, *snapshot.head, content])
 
     def drop(self, snapshot: Snapshot) -> None:
         """Let one go."""

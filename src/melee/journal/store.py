@@ -25,7 +25,7 @@ from melee.journal.events import (
     link,
     read_offer,
 )
-from melee.journal.snapshots import Snapshots
+from melee.journal.snapshots import Snapshot, Snapshots
 
 FORMAT = 1
 CHUNK = 2000
@@ -114,6 +114,9 @@ class Store(ABC):
                     self._insert_offer(offer)
                 marks = ", ".join([self.mark] * 7)
                 self.execute_many(f"INSERT INTO events ({_COLUMNS}) VALUES ({marks})", rows)
+                for event, (_, draft) in zip(rows, drafts, strict=True):
+                    if draft.file is not None:
+                        self.attach(Snapshot(event.agent, event.head), draft.file)
                 self.execute(f"UPDATE journal SET head = {self.mark}, checksum = {self.mark}", head)
             if len(self._known) > MOST_KNOWN:
                 self._known.clear()
@@ -124,6 +127,10 @@ class Store(ABC):
         m = self.mark
         if not self.execute(f"SELECT 1 FROM offers WHERE name = {m}", [offer.name]):
             self.execute(f"INSERT INTO offers (name, body) VALUES ({m}, {m})", offer[::2])
+
+    def attach(self, snapshot: Snapshot, content: bytes) -> None:
+        """Keep a snapshot together with its event, where they are in one database."""
+        raise NotImplementedError
 
     def forget_known(self) -> None:
         """Ask again what is there: a transaction may have failed."""

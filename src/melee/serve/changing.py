@@ -44,7 +44,8 @@ async def roll_back(service: "Service", served: Served, to: Any, again: Any) -> 
         number = seq_of(to) if isinstance(to, str) else to
         change = _Return(keeper, await asyncio.to_thread(keeper.past, number, again))
         await service.alone(change)
-        await asyncio.to_thread(keeper.try_snapshot)
+        if service.sharing is None:  # else it has come with the event
+            await asyncio.to_thread(keeper.try_snapshot)
     return {"event": change.ticket.seq, "learned": change.n_learned}
 
 

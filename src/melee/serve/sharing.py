@@ -14,11 +14,13 @@ from contextlib import suppress
 from melee.agent import Agent, storing
 from melee.agent.folding import fold
 from melee.agent.keeping import Keeper
-from melee.agent.rolling_back import known_after
+from melee.agent.knowledge import Knowledge
+from melee.agent.recovering import read_file
+from melee.agent.rolling_back import Past, known_after
 from melee.errors import DataError, InputError, shown
 from melee.journal import Event, Head, Journal
 from melee.journal.commits import Ticket
-from melee.journal.events import ROLLBACK, TRIAL, is_next
+from melee.journal.events import ROLLBACK, TRIAL, Draft, is_next
 from melee.journal.journal import broken
 from melee.journal.postgres import Postgres
 
@@ -90,7 +92,7 @@ class NodeKeeper(Keeper):
         last = self._last.seq or 0
         new = [event for event in found if event.seq > last and event.agent == self.journal.name]
         known = {  # whoever asks something of the agent does not wait for that
-            event.seq: known_after(event, self.journal) for event in new if event.kind == ROLLBACK
+            event.seq: self._known_after(event) for event in new if event.kind == ROLLBACK
         }
         with self.agent._lock:
             try:
@@ -101,6 +103,18 @@ class NodeKeeper(Keeper):
             self._last = Ticket(seq=max(head.seq, last))
             self._since += len(new)
         return new
+
+    def _gone_back(self, past: Past) -> Draft:
+        """What the rollback leaves comes with it: the others need not derive it."""
+        return super()._gone_back(past)._replace(file=storing.to_bytes(self.agent._noted()))
+
+    def _known_after(self, event: Event) -> Knowledge:
+        """What is known after a rollback: as it came with it, or derived again."""
+        for snapshot in self.journal.snapshots(event.seq)[:1]:
+            if snapshot.head == event.head:
+                with suppress(DataError):
+                    return read_file(self.journal.read_snapshot(snapshot))._knowledge
+        return known_after(event, self.journal)
 
     @property
     def has_to_recover(self) -> bool:
