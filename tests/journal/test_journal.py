@@ -576,3 +576,20 @@ def test_nobody_takes_turns_where_one_process_writes(tmp_path):
         with pytest.raises(DataError, match="one process alone writes here"):
             ask()
     journal.close()
+
+
+def test_an_agent_that_joins_after_others_were_dropped_needs_no_snapshot(place, clock):
+    first = Agent(ACTIONS, "linucb", journal=Journal(place))
+    live(first, 0, 40, clock=clock)
+    journal = keeper_of(first).journal
+    late = Agent(["a", "b"], "uniform", journal=journal.another("late"))
+    made = keeper_of(late).journal.first.seq
+    for i in range(5):
+        late.learn(late.act({"hour": i}), 1.0)
+    first.learn(first.act({"hour": 1}), 1.0)
+    keeper_of(first).snapshot()
+    assert journal.compact(keep_days=0, now=clock.now + 1.0).n_events == made - 1
+    assert recovering.recover(reading(place, "late"))[0].fingerprint == late.fingerprint
+    assert recovering.earliest(reading(place, "late"))[1].seq == made - 1
+    assert list(verify(reading(place))) == []
+    first.close()

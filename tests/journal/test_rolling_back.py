@@ -207,6 +207,29 @@ def test_places_that_do_not_exist_are_refused_and_nothing_changes(place, to, aga
     agent.close()
 
 
+def test_what_a_rollback_needs_is_not_dropped_by_who_did_not_know_of_it(place, monkeypatch):
+    agent = Agent(ACTIONS, "linucb", journal=place)
+    for number in range(20):
+        agent.learn(agent.act({"hour": number}), number % 2)
+        if number in (4, 14):
+            keeper_of(agent).snapshot()
+    journal = keeper_of(agent).journal
+    drop = type(journal)._drop
+
+    def later(self, *given):
+        monkeypatch.undo()
+        agent.roll_back(12)  # after it was found what nobody needs, and before that is dropped
+        return drop(self, *given)
+
+    monkeypatch.setattr(type(journal), "_drop", later)
+    assert journal.compact(keep_days=0).n_events == 0
+    assert agent.n_learned_ == 5
+    assert journal.compact(keep_days=0).n_events == 42  # there is a snapshot of the rollback
+    check = reading(place)
+    assert Agent.from_bytes(check.read_snapshot(check.snapshots()[0])).n_learned_ == 5
+    agent.close()
+
+
 def test_an_agent_without_a_journal_has_no_past_to_go_back_to():
     with pytest.raises(InputError, match="keeps no journal"):
         Agent(ACTIONS, "linucb").roll_back(1)

@@ -167,7 +167,7 @@ def test_shares_change_and_trials_end(place):
     again = Trials(Agent(ACTIONS, QUICK, journal=place))
     assert list(again._others) == ["other"]  # its late rewards still come
     again._others.clear()
-    with pytest.raises(InputError, match=r"has an agent agent\.other already, of an earlier trial"):
+    with pytest.raises(InputError, match=r"has an agent agent\.other already; give"):
         again.begin("other", "uniform", share=0.5)
     again.close()
 

@@ -11,79 +11,14 @@ import pytest
 from melee.auditing import audit
 from melee.errors import InputError
 from melee.journal import Journal, verify
-from melee.serve.app import App
-from melee.serve.refusals import Refusal
-from melee.serve.service import Service, open_journal
-from tests.databases import a_database, a_server
 from tests.journals import reading, straight
 from tests.serve.crowds import Crowd, children
-from tests.serve.servers import QUICK, Local, Process, dumps
+from tests.serve.nodes import Node, check_nodes, decide, reward
+from tests.serve.servers import QUICK, Process, dumps
 
 psycopg = pytest.importorskip("psycopg", reason="needs psycopg: melee-bandits[postgres]")
 pytest.importorskip("uvicorn")
 OPTIONS = ("--actions", "a,b,c", "--explorer", "epsilon-greedy")
-
-
-@pytest.fixture(scope="module")
-def server():
-    with a_server() as server:
-        yield server
-
-
-@pytest.fixture
-def address(server, request):
-    return a_database(server, request.node.name)
-
-
-class Node(Local):
-    """A service in the event loop of others."""
-
-    def __init__(self, runner, address, agents=None):
-        self.runner = runner
-        self.service = Service(open_journal(address))
-        self.service.open({"agent": dict(QUICK)} if agents is None else agents)
-        self.app = App(self.service)
-        runner.run(self.service.start())
-
-    @property
-    def agent(self):
-        return self.service.agents["agent"].agent
-
-    def close(self):
-        self.runner.run(self.service.stop())
-
-    def look(self):
-        """Have it look at what others have written."""
-        self.turns._not_before = 0.0
-        self.turns._look_at(self.turns._look())
-
-    def settle(self):
-        """Have it end its turn; who is refused does not wait for that."""
-        self.runner.run(self.turns.between(lambda: None))
-
-    @property
-    def turns(self):
-        assert self.service.turns is not None
-        return self.service.turns
-
-
-@pytest.fixture
-def nodes(address):
-    with asyncio.Runner() as runner:
-        made = [Node(runner, address), Node(runner, address)]
-        yield made
-        for one in made:
-            one.close()
-
-
-def decide(node, context, **more):
-    status, made = node.ask("POST", "/v1/decisions", {"context": context, **more})
-    assert status == 200, made
-    return made
-
-
-def reward(node, id, value):
-    return node.ask("POST", f"/v1/decisions/{id}/reward", {"reward": value})
 
 
 def test_whichever_node_is_asked_the_model_is_the_journals(nodes, address):
@@ -126,22 +61,6 @@ def test_ids_and_rewards_hold_across_nodes(nodes):
     assert why["explanation"]["actions"]
 
 
-def members(node):
-    """The fingerprints of a node's agents, once it has looked."""
-    node.look()
-    return {name: one.agent.fingerprint for name, one in node.service.agents.items()}
-
-
-def check_trials(nodes, address):
-    """Both nodes are what the journal makes of its agents, and every decision comes out again."""
-    first, second = map(members, nodes)
-    alone = {name: straight(reading(address, name)).fingerprint for name in first}
-    assert first == second == alone
-    for name in first:
-        assert audit(reading(address, name)).first is None
-    assert list(verify(reading(address))) == []
-
-
 def test_a_trial_begins_at_one_node_and_is_everybodys(nodes, address):
     first, second = nodes
     for i in range(20):
@@ -170,7 +89,7 @@ def test_a_trial_begins_at_one_node_and_is_everybodys(nodes, address):
     (found,) = answers[0]["trials"]
     assert (found["kind"], found["rounds"]) == ("share", 80)
     assert second.ask("GET", f"/v1/decisions/{waiting[0]['id']}")[1]["reward"] is not None
-    check_trials(nodes, address)
+    check_nodes(nodes, address)
 
 
 def test_shares_change_and_trials_end_at_any_node(nodes, address):
@@ -193,7 +112,7 @@ def test_shares_change_and_trials_end_at_any_node(nodes, address):
     again = {"explorer": "uniform", "share": 0.5}
     assert first.ask("PUT", "/v1/trials/shade", again)[0] == 200  # it goes on where it was
     assert first.service.agents["agent.shade"].agent.n_learned_ == 1
-    check_trials(nodes, address)
+    check_nodes(nodes, address)
 
 
 def test_two_nodes_that_begin_the_same_trial_at_once_begin_it_once(nodes, address):
@@ -220,7 +139,7 @@ def test_two_nodes_that_begin_the_same_trial_at_once_begin_it_once(nodes, addres
     for i in range(20):
         (status, made), again = nodes[0].runner.run(same(i))
         assert (status, again) == (200, (200, made))
-    check_trials(nodes, address)
+    check_nodes(nodes, address)
     kinds = [event.kind for event in reading(address).events()]
     assert kinds.count("trial") == 1
 
@@ -234,15 +153,8 @@ def test_a_node_that_joins_later_goes_on_with_trials(nodes, address):
         assert reward(third, one["id"], 1.0)[1] == {"learned": 1, "repeated": 0}
     policies = {decide(third, {"x": i})["policy"].partition("@")[0] for i in range(20)}
     assert policies == {"epsilon-greedy", "uniform"}
-    check_trials([first, third], address)
+    check_nodes([first, third], address)
     third.close()
-
-
-def test_a_try_that_is_not_there_is_begun_while_nodes_run(address):
-    service = Service(open_journal(address))
-    with pytest.raises(Refusal, match="begin trials while they run: PUT /v1/trials/NAME"):
-        service.open({"agent": dict(QUICK)}, {"uniform": ("uniform", 0.5)})
-    service.close()
 
 
 def test_many_callers_of_both_nodes_at_once_share_turns(nodes, address):
@@ -310,12 +222,12 @@ def test_rankings_and_candidates_hold_across_nodes(nodes, address):
     assert found.fingerprint == second.service.agents["shop"].agent.fingerprint
 
 
-def test_a_node_without_its_database_says_503_and_changes_nothing(nodes, server, address):
+def test_a_node_without_its_database_says_503_and_changes_nothing(nodes, postgres, address):
     first, second = nodes
     made = decide(first, {"x": 1})
     before = first.agent.fingerprint
     database = first.service.journal.store.query("SELECT current_database()")[0][0]
-    with psycopg.connect(server.get_uri(), autocommit=True) as admin:
+    with psycopg.connect(postgres.get_uri(), autocommit=True) as admin:
         admin.execute(f"ALTER DATABASE {database} ALLOW_CONNECTIONS false")
         cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
         admin.execute(cut, [database])
@@ -325,7 +237,7 @@ def test_a_node_without_its_database_says_503_and_changes_nothing(nodes, server,
             assert "the journal cannot be used" in answer["error"]
             assert reward(first, made["id"], 1)[0] == 503
         assert first.agent.fingerprint == before
-        first.turns._fresh -= 60.0
+        first.sharing._fresh -= 60.0
         assert first.ask("GET", "/ready")[0] == 503
         status, shown = first.ask("GET", "/v1/agents/agent")
         assert (status, shown["event"], shown["model"]["seconds"] > 60.0) == (200, 2, True)
@@ -367,7 +279,7 @@ def test_one_node_has_the_lease_and_another_gets_it_when_that_one_is_gone(addres
         first, second = Node(runner, address), Node(runner, address)
         first.look()
         second.look()
-        turns = [one.turns for one in (first, second)]
+        turns = [one.sharing for one in (first, second)]
         assert [one.leads for one in turns] == [True, False]
         second.service.agents["agent"].keeper.finish()
         assert reading(address).snapshots() == []  # it is not the one to write any
@@ -396,7 +308,7 @@ def test_the_lease_is_taken_under_load_too_and_snapshots_are_written(address):
         for i in range(30):
             decide(node, {"x": i})
         node.settle()
-        assert node.turns.leads
+        assert node.sharing.leads
         assert keeper._snapshotting is not None
         keeper._snapshotting.join(30)
         assert 20 <= reading(address).snapshots()[0].head.seq <= 31
@@ -439,7 +351,7 @@ def test_how_far_a_model_is_behind_is_measured(nodes):
         decide(first, {"x": i})
     first.look()
     second.look()
-    assert second.turns.n_behind == 7
+    assert second.sharing.n_behind == 7
     shown = second.ask("GET", "/v1/agents/agent")[1]["model"]
     assert shown["behind"] == 7
     assert 0.0 <= shown["seconds"] < 5.0

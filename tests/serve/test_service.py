@@ -66,12 +66,22 @@ def test_requests_of_one_id_that_come_at_once_get_one_decision(local):
     assert local.service.agents["agent"].agent.n_pending_ == 1
 
 
-def test_callers_at_once_share_syncs(local):
-    before = local.service.journal.n_syncs
+def test_callers_at_once_share_syncs(local, monkeypatch):
+    commits = local.service.journal._commits
+    write, before = commits._write, local.service.journal.n_syncs
+
+    def slow(drafts):  # as a disk is, however busy the machine: the others come meanwhile
+        end = time.monotonic() + 20.0
+        while commits.n_syncs == before and len(drafts) + len(commits._queue) < 200:
+            assert time.monotonic() < end
+            time.sleep(0.001)
+        return write(drafts)
+
+    monkeypatch.setattr(commits, "_write", slow)
     requests = [("POST", "/v1/decisions", {"context": {"age": i}}) for i in range(200)]
     answers = local.ask_at_once(*requests)
     assert len({answer["id"] for _, answer in answers}) == 200
-    assert local.service.journal.n_syncs - before <= 20
+    assert local.service.journal.n_syncs - before <= 2
 
 
 def test_what_was_served_can_be_derived_again(local, tmp_path):

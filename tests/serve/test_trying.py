@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from melee import DataError, InputError
 from melee.auditing import audit
-from melee.journal import verify
+from melee.journal import Journal, verify
+from melee.serve.service import Service
 from tests.journals import reading, straight
 from tests.serve.servers import ACTIONS, Local
 
@@ -135,12 +137,6 @@ def test_trials_that_make_no_sense_are_refused(local, name, body, status, senten
     found, answer = trial(local, name.replace(" ", "%20"), **body)
     assert (found, sentence in answer["error"]) == (status, True), answer
     assert len(local.service.agents) == 2
-
-
-def test_services_that_share_a_journal_refuse_to_go_back(local, monkeypatch):
-    monkeypatch.setattr(local.service.journal, "is_shared", True)
-    status, answer = local.ask("POST", "/v1/rollback", {"to": 1})
-    assert (status, "services share this journal" in answer["error"]) == (409, True)
 
 
 def test_a_shadow_never_acts(local):
@@ -287,11 +283,33 @@ def test_trials_begin_with_the_service_and_are_shown_by_a_command(tmp_path):
     assert "it would have chosen the same in" in lines[1]
 
 
+def test_a_try_with_another_explorer_than_the_trial_there_is_refused(tmp_path):
+    Local(tmp_path, trials={"linucb": ("linucb:alpha=0.5", 0.5)}).close()
+    with pytest.raises(InputError, match=r"has the explorer linucb:alpha=0\.5, and linucb:alpha=2"):
+        Service(Journal(tmp_path)).open({}, {"linucb": ("linucb:alpha=2", 0.5)})
+
+
+def test_a_trial_that_cannot_be_kept_leaves_no_trace(local, monkeypatch):
+    live(local, 0, 5)
+    before = local.service.journal.head
+
+    def full(_):
+        monkeypatch.undo()
+        raise DataError("no space")
+
+    monkeypatch.setattr(local.service.journal._commits, "_write", full)
+    assert trial(local, "random", explorer="uniform", share=0.5)[0] == 503
+    assert (list(local.service.agents), local.service.journal.head) == (["agent"], before)
+    live(local, 5, 10)
+    assert trial(local, "random", explorer="uniform", share=0.5)[0] == 200
+    live(local, 10, 20)
+    assert local.service.agents["agent.random"].agent.n_learned_ >= 10
+
+
 @pytest.mark.parametrize(
     "given", ["linucb", "linucb:alpha=x", "=0.5", "linucb=1", "linucb=-1", "linucb=nan"]
 )
 def test_a_try_that_makes_no_sense_is_refused(given):
-    from melee import InputError
     from melee.cli.serving import read_trials
 
     with pytest.raises(InputError, match="expected an explorer and its share, such as"):

@@ -166,6 +166,18 @@ def test_killed_workers_and_a_killed_learner_are_started_again_and_nothing_is_lo
     crowd.check(tmp_path / "data")
 
 
+def test_a_learner_that_is_started_again_leaves_trials_as_they_are(tmp_path):
+    with running(tmp_path / "data", *OPTIONS, "--try", "uniform=0.5") as server:
+        assert ask(server, "PUT", "/v1/trials/uniform", {"share": 0.2})[0] == 200
+        (one,) = children(server.process.pid)["learner"]
+        os.kill(one, signal.SIGKILL)
+        wait_for(lambda: children(server.process.pid)["learner"] not in ([one], []))
+        wait_for(lambda: ask(server, "GET", "/ready")[0] == 200)
+        status, found = ask(server, "GET", "/v1/trials")
+        assert (status, [each["share"] for each in found["trials"]]) == (200, [0.2])
+        assert server.stop() == 0
+
+
 def test_a_clean_stop_and_an_audit_of_what_came_through_several_workers(tmp_path):
     crowd = Crowd()
     with running(tmp_path / "data", *OPTIONS) as server:

@@ -5,14 +5,14 @@ What an agent does to itself goes through the functions here, whether it happens
 decides anything: all of that is in the event.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from melee.agent import trials
 from melee.agent.catalogue import Catalogue
-from melee.agent.knowledge import Labels, Lesson
+from melee.agent.knowledge import Knowledge, Labels, Lesson
 from melee.agent.offered import Offered
 from melee.agent.offered import offer as offer_read
 from melee.agent.pending import Waiting
@@ -68,7 +68,12 @@ def learn(
             agent._pending.finish(id, lesson.reward)
 
 
-def fold(agent: "Agent", found: Iterable[Event], journal: Journal) -> Event | None:
+def fold(
+    agent: "Agent",
+    found: Iterable[Event],
+    journal: Journal,
+    known: Mapping[int, Knowledge] | None = None,
+) -> Event | None:
     """Have an agent go through events, in order; the last of them.
 
     Parameters
@@ -79,6 +84,8 @@ def fold(agent: "Agent", found: Iterable[Event], journal: Journal) -> Event | No
         Events of this agent.
     journal
         Whose they are: it knows what decisions could choose from, and what was before a rollback.
+    known
+        What is known after rollbacks, by their numbers, where that was derived beforehand.
     """
     rewards: dict[str, float] = {}
     records: list[tuple[str | None, Lesson, int]] = []
@@ -98,6 +105,8 @@ def fold(agent: "Agent", found: Iterable[Event], journal: Journal) -> Event | No
             rewards[id] = _reward(event)
         elif kind == events.RECORD:
             records.append(_record(event))
+        elif kind == events.ROLLBACK:
+            _go_back(agent, event, journal, known or {})
         else:
             _fold_one(agent, event, journal)
     if rewards:
@@ -112,11 +121,6 @@ def _fold_one(agent: "Agent", event: Event, journal: Journal) -> None:
         offer = events.chosen_from(event, journal.offer(event.content["offer"]))
         decided = events.read_decision(event, len(offer.labels))
         fold_decision(agent, event, decided, offer)
-        return
-    if event.kind == events.ROLLBACK:
-        from melee.agent.rolling_back import go_back
-
-        go_back(agent, event, journal)
         return
     if event.kind == events.TRIAL:
         trials.note(agent, event)
@@ -141,6 +145,15 @@ def _fold_one(agent: "Agent", event: Event, journal: Journal) -> None:
             raise _misfit(event, "no such kind is known")
     except (KeyError, TypeError) as error:
         raise events.unreadable(event, error) from None
+
+
+def _go_back(
+    agent: "Agent", event: Event, journal: Journal, known: Mapping[int, Knowledge]
+) -> None:
+    from melee.agent.rolling_back import known_after, take_over
+
+    there = known.get(event.seq)
+    take_over(agent, known_after(event, journal) if there is None else there)
 
 
 def fold_decision(

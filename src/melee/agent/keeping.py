@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from types import TracebackType
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 GIVEN = "given"
 """What stands for the policy where the caller chose."""
+NEAR = 500
+"""Events that others may have to wait for, where most was read beside them."""
 REST = 20.0
 """A snapshot that took a second is followed by so many without one."""
 _log = logging.getLogger("melee")
@@ -48,6 +50,8 @@ class Keeper:
         The agent, which is as the journal says.
     position
         The last event that it has folded.
+    last
+        What of it is on its way to the disk; by default nothing is.
 
     Attributes
     ----------
@@ -58,14 +62,17 @@ class Keeper:
         thread says no, and waits for `latest` itself before it answers.
     """
 
-    def __init__(self, agent: "Agent", journal: Journal, position: Head) -> None:
+    def __init__(
+        self, agent: "Agent", journal: Journal, position: Head, last: Ticket | None = None
+    ) -> None:
         self.agent, self.journal, self.began = agent, journal, position
         self.waits = True
         self.ids = Ids(agent.seed)
         self.ids.prefix = unique_prefix()
         self.ids.are_others = True
-        self._last = Ticket(seq=position.seq)
+        self._last = Ticket(seq=position.seq) if last is None else last
         self._unit: list[events.Draft] = []
+        self._queued: Ticket | None = None  # the last of this call
         self._offers = NotedOffers()
         self._is_behind = False  # whether a call was interrupted while it changed the agent
         self._n_failures = journal.n_failures  # those that the agent has recovered from
@@ -93,15 +100,16 @@ class Keeper:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        unit, self._unit = self._unit, []
         ticket = None
         try:
             if error is not None and not isinstance(error, MeleeError | MeleeWarning):
                 # Nobody knows how far it came: nothing of it is kept.
-                self._is_behind = self._is_behind or bool(unit) or not isinstance(error, Exception)
-            elif unit:
-                ticket = self._last = self.journal.append(unit)
-                self._since += len(unit)
+                noted = bool(self._unit) or self._queued is not None
+                self._is_behind = self._is_behind or noted or not isinstance(error, Exception)
+                self._unit = []
+            else:
+                self._queue()
+            ticket, self._queued = self._queued, None
         finally:
             self.agent._lock.release()
         if ticket is not None:  # after an error too: what came before it has happened
@@ -109,6 +117,13 @@ class Keeper:
                 self.journal.wait(ticket)
             if self._since >= self.journal.snapshot_every:
                 self._snapshot_soon()
+
+    def _queue(self) -> None:
+        """Have what was noted so far be on its way to the disk."""
+        unit, self._unit = self._unit, []
+        if unit:
+            self._last = self._queued = self.journal.append(unit)
+            self._since += len(unit)
 
     def _check_open(self) -> None:
         if self._process is None:
@@ -180,12 +195,29 @@ class Keeper:
         finally:
             self._local.about = before
 
-    def tries(self, name: str, explorer: str | None, share: float | None) -> None:
-        """A trial begins, gets another share, or ends."""
+    def tries(
+        self,
+        name: str,
+        explorer: str | None,
+        share: float | None,
+        begin: Callable[[], tuple[events.Draft, Callable[[Ticket], None]]] | None = None,
+    ) -> None:
+        """A trial begins, gets another share, or ends.
+
+        An agent that begins with it gets its first event from `begin`, and is handed over by what
+        that returns, too. Both events are written together: neither is there without the other.
+        """
         body: dict[str, Any] = {"trial": name, "share": share}
         if explorer is not None:
             body |= {"explorer": explorer, "salt": os.urandom(8).hex()}
-        self._unit.append(events.change(events.TRIAL, time.time(), body))
+        change = events.change(events.TRIAL, time.time(), body)
+        if begin is None:
+            self._unit.append(change)
+        else:
+            first, hand_over = begin()
+            self._unit += [first, change]
+            self._queue()
+            hand_over(self._last)  # before anybody is drawn into the trial
         trials.change(self.agent, name, explorer, share, body.get("salt"))
 
     def rewarded(self, rewards: dict[str, float]) -> None:
@@ -219,21 +251,28 @@ class Keeper:
         What came since is read beside whatever goes on; only its end, and the change itself, is
         waited for by others. A snapshot follows, so that the next start need not go back again.
         """
-        with self:
-            last = self._last
-        self.journal.wait(last)
+        self.go_back(self.past(to, again))
+        self.try_snapshot()
+
+    def past(self, to: int, again: int | None = None) -> Past:
+        """What to go back to; it is read beside whatever goes on."""
+        self._check_open()
         check_place(self.journal, to, again)
         past = Past(self.journal, to, again)
-        past.go_on(_number(last))
+        past.come_near(NEAR)
+        return past
+
+    def go_back(self, past: Past) -> None:
+        """Go back, once the past was led through what came meanwhile."""
         with self:
             self.journal.wait(self._last)
+            check_place(self.journal, past.to, past.again)  # it may have been dropped meanwhile
             past.go_on(_number(self._last))
-            self._unit.append(events.rollback(time.time(), to, again))
             take_over(self.agent, past.agent._knowledge)
-        try:
-            self.snapshot()
-        except MeleeError as error:
-            _log.warning("%s: no snapshot was written (%s)", self.journal.where, error)
+            self._unit.append(self._gone_back(past))
+
+    def _gone_back(self, past: Past) -> events.Draft:
+        return events.rollback(time.time(), past.to, past.again)
 
     def check_new(self, id: str) -> None:
         """Refuse the id of any decision in the journal, however long ago."""
@@ -278,6 +317,13 @@ class Keeper:
         seq = _number(last)
         self.journal.write_snapshot(seq, storing.to_bytes(content))
         return seq
+
+    def try_snapshot(self) -> None:
+        """Write a snapshot if that can be: the journal is whole without it."""
+        try:
+            self.snapshot()
+        except MeleeError as error:
+            _log.warning("%s: no snapshot was written (%s)", self.journal.where, error)
 
     def finish(self) -> None:
         """Write a snapshot, unless there is one of just now."""

@@ -21,7 +21,7 @@ def keep(agent: "Agent", journal: Journal) -> Keeper:
     known = journal.store.latest_change(journal.name)
     mine = agent._parameters()
     if known is None and not journal.store.has(journal.name):
-        return _create(agent, journal)
+        return _create(journal, agent, _created(agent, {}))
     found, position = recover(journal, log=agent.log)
     settings = _changed(journal, mine, found)
     agent._knowledge, agent._pending, agent._ids = found._knowledge, found._pending, found._ids
@@ -40,7 +40,15 @@ def begin(agent: "Agent", journal: Journal) -> Keeper:
             f"{journal.where} has an agent {journal.name!r} already, which goes on by "
             "Agent(..., journal=...); give another place, or another name: Journal(place, name)"
         )
-    return _create(agent, journal, file=b64encode(agent.to_bytes()).decode())
+    return _create(journal, agent, first_event(agent))
+
+
+def first_event(agent: "Agent", name: str | None = None) -> events.Draft:
+    """The event that an agent begins with as it is; what it knows is part of it.
+
+    `name` is the agent's in the journal, where another one notes the event.
+    """
+    return _created(agent, {"file": b64encode(agent.to_bytes()).decode()}, name)
 
 
 def reopen(journal: Journal, *, note: bool = True) -> "Agent":
@@ -59,10 +67,14 @@ def reopen(journal: Journal, *, note: bool = True) -> "Agent":
     return agent
 
 
-def _create(agent: "Agent", journal: Journal, **further: str) -> Keeper:
-    """Write an agent's first event."""
+def _created(agent: "Agent", further: dict[str, str], name: str | None = None) -> events.Draft:
     body = {"parameters": agent._parameters(), **_about(agent), **further}
-    journal.wait(journal.append([events.change(events.CREATED, time.time(), body)]))
+    return events.change(events.CREATED, time.time(), body, name)
+
+
+def _create(journal: Journal, agent: "Agent", first: events.Draft) -> Keeper:
+    """Write an agent's first event."""
+    journal.wait(journal.append([first]))
     return Keeper(agent, journal, journal.head)
 
 

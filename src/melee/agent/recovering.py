@@ -45,12 +45,10 @@ def newest(journal: Journal, *, until: int, log: Any = None) -> tuple["Agent", H
     for snapshot in journal.snapshots(until):
         where = journal.store.snapshots.where(snapshot)
         try:
-            return _read(journal.read_snapshot(snapshot), log), snapshot.head
+            return read_file(journal.read_snapshot(snapshot), log), snapshot.head
         except DataError as error:
             _log.warning("%s is left out: %s", where, error)
-    if journal.start.seq > 0:
-        raise _nothing_left(journal)
-    return created(journal, log), journal.start
+    return _from_nothing(journal, log)
 
 
 def earliest(journal: Journal) -> tuple["Agent", Head]:
@@ -59,15 +57,29 @@ def earliest(journal: Journal) -> tuple["Agent", Head]:
     Where agents share a journal, what retention has dropped for one may be more than what it has
     dropped for another.
     """
-    if journal.start.seq == 0:
-        return created(journal), journal.start
+    if journal.start.seq == 0 or journal.first is not None:
+        return _from_nothing(journal)
     for snapshot in reversed(journal.snapshots()):
         if snapshot.head.seq >= journal.start.seq:
             try:
-                return _read(journal.read_snapshot(snapshot)), snapshot.head
+                return read_file(journal.read_snapshot(snapshot)), snapshot.head
             except DataError as error:
                 _log.warning("%s is left out: %s", snapshot.name, error)
     raise _nothing_left(journal)
+
+
+def _from_nothing(journal: Journal, log: Any = None) -> tuple["Agent", Head]:
+    """The new agent that the first event tells of, and the place before that event."""
+    first = journal.first
+    if first is None and journal.start.seq > 0:
+        raise _nothing_left(journal)
+    agent, before = created(journal, log), 0 if first is None else first.seq - 1
+    checksum = journal.store.checksum_at(before)
+    if checksum is None:
+        raise DataError(
+            f"{journal.where}: event {before} is missing; restore the journal from a copy"
+        )
+    return agent, Head(before, checksum)
 
 
 def _nothing_left(journal: Journal) -> DataError:
@@ -77,7 +89,7 @@ def _nothing_left(journal: Journal) -> DataError:
     )
 
 
-def _read(content: bytes, log: Any = None) -> "Agent":
+def read_file(content: bytes, log: Any = None) -> "Agent":
     """The agent of a file, without the warnings for who loads one."""
     from melee.agent.agent import Agent
 
@@ -90,7 +102,7 @@ def created(journal: Journal, log: Any = None) -> "Agent":
     """The new agent that the first event tells of."""
     from melee.agent.agent import Agent
 
-    first = next(journal.events(), None)
+    first = journal.first or next(journal.events(), None)  # which names what is missing
     if first is None or first.kind != events.CREATED:
         raise DataError(
             f"{journal.where}: no agent {journal.name!r} is in this journal; there are "
@@ -98,7 +110,7 @@ def created(journal: Journal, log: Any = None) -> "Agent":
         )
     try:
         if "file" in first.content:
-            return _read(b64decode(first.content["file"]), log)
+            return read_file(b64decode(first.content["file"]), log)
         given = dict(first.content["parameters"])
         if given["actions"] is not None:
             given["actions"] = [label_from_json(label) for label in given["actions"]]

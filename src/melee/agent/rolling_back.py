@@ -40,9 +40,14 @@ class Past:
     """
 
     def __init__(self, journal: Journal, to: int, again: int | None = None) -> None:
-        self.journal, self.again = journal, again
+        self.journal, self.to, self.again = journal, to, again
         self.agent, _ = recover(journal, until=to)
         self.place = _head_at(journal, to)
+
+    def come_near(self, most: int) -> None:
+        """Go through what came up to now, but for so many events at most."""
+        while (end := self.journal.head.seq) - self.place.seq > most:
+            self.go_on(end)
 
     def go_on(self, until: int) -> None:
         """Go through what came up to an event."""
@@ -62,12 +67,11 @@ class Past:
             self.place = _head_at(self.journal, until)
 
 
-def go_back(agent: "Agent", event: Event, journal: Journal) -> None:
-    """Have an agent do what the event of a rollback says."""
-    to, again = events.read_rollback(event)
-    past = Past(journal, to, again)
+def known_after(event: Event, journal: Journal) -> "Knowledge":
+    """What an agent knows after a rollback: a function of the events before it."""
+    past = Past(journal, *events.read_rollback(event))
     past.go_on(event.seq - 1)
-    take_over(agent, past.agent._knowledge)
+    return past.agent._knowledge
 
 
 def take_over(agent: "Agent", known: "Knowledge") -> None:
@@ -82,11 +86,10 @@ def take_over(agent: "Agent", known: "Knowledge") -> None:
 
 def check_place(journal: Journal, to: int, again: int | None) -> None:
     """Refuse to go where there is nothing."""
-    start, end = journal.start.seq, journal.head.seq
-    first = next((event.seq for event in journal.events()), end)
+    end, first = journal.head.seq, journal.first
     least = (
-        first
-        if start == 0
+        first.seq
+        if first is not None
         else min((snapshot.head.seq for snapshot in journal.snapshots()), default=end)
     )
     if type(to) is not int or not least <= to <= end:

@@ -83,7 +83,10 @@ def _snapshots(journal: Journal, end: Head) -> Iterator[Fault]:
         else:
             sentence = f"{where}: of another journal, or of events that were changed since"
         yield Fault(snapshot.head.seq, sentence)
-    if start > 0 and not any(snapshot.head.seq >= start for snapshot in journal.snapshots()):
+    is_known = journal.first is not None or any(
+        snapshot.head.seq >= start for snapshot in journal.snapshots()
+    )
+    if start > 0 and not is_known:
         yield Fault(
             start, f"{journal.where}: events up to {start} were dropped, and no snapshot is left"
         )

@@ -56,13 +56,19 @@ class Head(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """An event that has no place yet. `offer` is what it names, if it names anything."""
+    """An event that has no place yet.
+
+    `offer` is what it names, if it names anything; `agent` is whose it is, if not of who notes it;
+    `file` is the agent's after it, where that is kept as a snapshot together with the event.
+    """
 
     kind: str
     id: str | None
     time: float
     body: str
     offer: "Offer | None" = None
+    agent: str | None = None
+    file: bytes | None = None
 
 
 class _Row(NamedTuple):
@@ -109,7 +115,7 @@ class Offer(NamedTuple):
 
 def link(before: Head, agent: str, draft: Draft) -> Event:
     """The draft as the event that follows; its checksum covers the one before, and its number."""
-    kind, id, time, body, _ = draft
+    kind, id, time, body = draft[:4]
     seq = before.seq + 1
     digest = hashlib.blake2b(before.checksum, digest_size=_SIZE)
     about = f"{seq}\0{agent}\0{kind}\0{'' if id is None else '=' + id}\0{float(time).hex()}\0"
@@ -373,9 +379,9 @@ def read_rollback(event: Event) -> tuple[int, int | None]:
     return to, again
 
 
-def change(kind: str, time: float, body: dict[str, Any]) -> Draft:
+def change(kind: str, time: float, body: dict[str, Any], agent: str | None = None) -> Draft:
     """The event of a new agent, of other settings or of other actions."""
-    return Draft(kind, None, time, _JSON.encode(body))
+    return Draft(kind, None, time, _JSON.encode(body), agent=agent)
 
 
 def _plain(features: Context) -> Any:

@@ -107,7 +107,7 @@ class Journal:
 
     def append(self, drafts: Sequence[Draft]) -> Ticket:
         """Queue events that belong together, at once; `wait` for them to be on disk."""
-        return self._commits.add([(self.name, draft) for draft in drafts])
+        return self._commits.add([(draft.agent or self.name, draft) for draft in drafts])
 
     def wait(self, ticket: Ticket) -> None:
         """Return when it is on disk; a `DataError` if it will not be."""
@@ -200,6 +200,11 @@ class Journal:
         return self.store.head()
 
     @property
+    def first(self) -> Event | None:
+        """The event that made the agent, unless it was dropped."""
+        return self.store.created(self.name)
+
+    @property
     def start(self) -> Head:
         """The last event that was dropped; nothing was where its number is 0."""
         return self.store.start()
@@ -257,6 +262,7 @@ class Journal:
         now
             Seconds since the epoch; by default the time it is.
         """
+        known = self.store.latest_rollback()
         days = self.keep_days if keep_days is None else keep_days
         most = self.keep_bytes if keep_bytes is None else keep_bytes
         start, end = self.store.start().seq, self.store.head().seq
@@ -273,7 +279,7 @@ class Journal:
             sound = self.another(name).snapshots()
             past = self.another(name)._needed(until)
             usable = [snapshot for snapshot in sound if snapshot.head.seq <= past]
-            needed = usable[0].head if usable else Head()
+            needed = usable[0].head if usable else self.another(name)._before(past)
             kept = needed if kept is None or needed.seq < kept.seq else kept
             fresh = {snapshot.name for snapshot in sound[:KEPT]} | {
                 snapshot.name for snapshot in usable[:1]
@@ -281,12 +287,16 @@ class Journal:
             surplus += [
                 snapshot for snapshot in self.store.snapshots.of(name) if snapshot.name not in fresh
             ]
-        n_events = 0 if kept is None else self._drop(kept)
+        n_events = 0 if kept is None else self._drop(kept, known)
         start = self.store.start().seq
         gone = [snapshot for snapshot in surplus if snapshot.head.seq < start]
         for snapshot in gone:
             self.store.snapshots.drop(snapshot)
         return Dropped(n_events, len(gone))
+
+    def _before(self, until: int) -> Head:
+        """Where an agent without a snapshot is derived from: its first event."""
+        return Head() if self.first is None else Head(min(self.first.seq - 1, until))
 
     def _needed(self, until: int) -> int:
         """The last event up to which others may go: a rollback that stays needs what it names."""
@@ -295,12 +305,15 @@ class Journal:
                 until = min(until, read_rollback(event)[0])
         return until
 
-    def _drop(self, until: Head) -> int:
-        """Drop events, some at a time: callers must not wait for all of it."""
+    def _drop(self, until: Head, known: int) -> int:
+        """Drop events, some at a time: callers must not wait for all of it.
+
+        A rollback after the event `known` may need what was to be dropped; then the rest stays.
+        """
         dropped = 0
         while True:
             with self._commits.held():
-                some = self.store.drop_some(until)
+                some = self.store.drop_some(until, known)
                 dropped += some
                 if some == 0:
                     if dropped:

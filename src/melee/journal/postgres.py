@@ -12,9 +12,9 @@ goes wrong where two believe to have it for a moment: all that is written is che
 
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from melee.errors import DataError, InputError
 from melee.extras import needed
@@ -28,6 +28,8 @@ LEASE = 0x6D656C6565
 PATIENCE = 10
 """Seconds that a turn may take, that others wait for it, and that a connection may be dead."""
 _ABANDONED: list[Any] = []
+_INSERT = "INSERT INTO snapshots VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
+T = TypeVar("T")
 
 
 class Postgres(Store):
@@ -163,13 +165,17 @@ class Postgres(Store):
     def begin_turn(self) -> Head:
         """Lock the row of `journal`, over a new connection where the old one is lost."""
         with self.guarded():
-            try:
-                return self._lock_row()
-            except self._library.OperationalError:
-                if not self._writer.closed:
-                    raise
-            self._connect_again()
-            return self._lock_row()
+            return self._over_again(self._lock_row)
+
+    def _over_again(self, act: Callable[[], T]) -> T:
+        """Do something, over a new connection where the old one is lost."""
+        try:
+            return act()
+        except self._library.OperationalError:
+            if not self._writer.closed:
+                raise
+        self._connect_again()
+        return act()
 
     def _lock_row(self) -> Head:
         self.execute("BEGIN")
@@ -210,12 +216,13 @@ class Postgres(Store):
     def opening(self) -> Iterator[None]:
         """A block in which no other process makes agents."""
         with self.guarded():
-            self.execute(f"SELECT pg_advisory_lock({LEASE + 2})")
+            self._over_again(lambda: self.execute(f"SELECT pg_advisory_lock({LEASE + 2})"))
         try:
             yield
         finally:
-            with self.guarded():
-                self.execute(f"SELECT pg_advisory_unlock({LEASE + 2})")
+            if not self._writer.closed:  # the lock ends with its connection
+                with self.guarded():
+                    self.execute(f"SELECT pg_advisory_unlock({LEASE + 2})")
 
     def taken(self, ids: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
         """Those of some agents and ids that decisions or records have."""
@@ -227,6 +234,10 @@ class Postgres(Store):
                 [[id for _, id in ids], DECISION, RECORD],
             )
         return set(found).intersection(ids)
+
+    def attach(self, snapshot: Snapshot, content: bytes) -> None:
+        """Keep a snapshot in the transaction of its event: who sees one sees the other."""
+        self.execute(_INSERT, [snapshot.agent, *snapshot.head, content])
 
     def size(self) -> int:
         """Bytes that events take; what was dropped counts until PostgreSQL has cleared it away."""
@@ -287,10 +298,7 @@ class Table(Snapshots):
         """Keep one."""
         with self._store.guarded():
             # On the connection that reads: events must not wait for it.
-            self._store.query(
-                "INSERT INTO snapshots VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
-                [snapshot.agent, *snapshot.head, content],
-            )
+            self._store.query(_INSERT, [snapshot.agent, *snapshot.head, content])
 
     def drop(self, snapshot: Snapshot) -> None:
         """Let one go."""

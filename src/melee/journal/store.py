@@ -14,8 +14,18 @@ from contextlib import contextmanager
 from typing import Any
 
 from melee.errors import DataError
-from melee.journal.events import DECISION, RECORD, Draft, Event, Head, Offer, link, read_offer
-from melee.journal.snapshots import Snapshots
+from melee.journal.events import (
+    CREATED,
+    DECISION,
+    RECORD,
+    Draft,
+    Event,
+    Head,
+    Offer,
+    link,
+    read_offer,
+)
+from melee.journal.snapshots import Snapshot, Snapshots
 
 FORMAT = 1
 CHUNK = 2000
@@ -104,6 +114,9 @@ class Store(ABC):
                     self._insert_offer(offer)
                 marks = ", ".join([self.mark] * 7)
                 self.execute_many(f"INSERT INTO events ({_COLUMNS}) VALUES ({marks})", rows)
+                for event, (_, draft) in zip(rows, drafts, strict=True):
+                    if draft.file is not None:
+                        self.attach(Snapshot(event.agent, event.head), draft.file)
                 self.execute(f"UPDATE journal SET head = {self.mark}, checksum = {self.mark}", head)
             if len(self._known) > MOST_KNOWN:
                 self._known.clear()
@@ -115,17 +128,25 @@ class Store(ABC):
         if not self.execute(f"SELECT 1 FROM offers WHERE name = {m}", [offer.name]):
             self.execute(f"INSERT INTO offers (name, body) VALUES ({m}, {m})", offer[::2])
 
+    def attach(self, snapshot: Snapshot, content: bytes) -> None:
+        """Keep a snapshot together with its event, where they are in one database."""
+        raise NotImplementedError
+
     def forget_known(self) -> None:
         """Ask again what is there: a transaction may have failed."""
         self._known.clear()
 
-    def drop_some(self, until: Head) -> int:
-        """Drop the oldest events, none after a place, and some only; how many were dropped."""
+    def drop_some(self, until: Head, known: int) -> int:
+        """Drop the oldest events, none after a place, and some only; how many were dropped.
+
+        None are where there is a rollback after the event `known`: it may need them.
+        """
         m = self.mark
         with self.guarded(), self.transaction():
+            self._head(self.execute, for_update=True)  # no rollback can come meanwhile
             start = self._start(self.execute)
             last = min(start.seq + CHUNK, until.seq)
-            if last <= start.seq:
+            if last <= start.seq or self._latest_rollback(self.execute) > known:
                 return 0
             row = self.execute(f"SELECT checksum FROM events WHERE seq = {m}", [last])
             if not row:
@@ -249,6 +270,28 @@ class Store(ABC):
                 [agent],
             )
         return _event(found[0]) if found else None
+
+    def created(self, agent: str) -> Event | None:
+        """The event that made the agent, if it is still there."""
+        with self.guarded():
+            m = self.mark
+            found = self.query(
+                f"SELECT {_COLUMNS} FROM events WHERE agent = {m} AND {_CHANGES} AND kind = {m} "
+                "ORDER BY seq LIMIT 1",
+                [agent, CREATED],
+            )
+        return _event(found[0]) if found else None
+
+    def latest_rollback(self) -> int:
+        """The number of the last rollback of any agent; 0 where there is none."""
+        with self.guarded():
+            return self._latest_rollback(self.query)
+
+    def _latest_rollback(self, run: Callable[[str], list[tuple[Any, ...]]]) -> int:
+        ((seq,),) = run(
+            f"SELECT coalesce(max(seq), 0) FROM events WHERE {_TURNS} AND kind = 'rollback'"
+        )
+        return int(seq)
 
     def turns(self, agent: str, kind: str) -> list[Event]:
         """Rollbacks, or changes of trials: events that are few, and matter for long."""

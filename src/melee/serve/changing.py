@@ -3,11 +3,15 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from melee.agent.keeping import Keeper
+from melee.agent.rolling_back import Past
 from melee.errors import InputError, shown
+from melee.journal.commits import Ticket
 from melee.journal.snapshots import seq_of
 from melee.labels import Label
 from melee.serve import trying
 from melee.serve.served import Served
+from melee.serve.sharing import Change
 
 if TYPE_CHECKING:
     from melee.serve.service import Service
@@ -35,9 +39,25 @@ async def change_actions(
 
 async def roll_back(service: "Service", served: Served, to: Any, again: Any) -> dict[str, Any]:
     """Go back to what was known after an event, beside all else as far as that goes."""
-    trying.check_alone(service, "stop them, and go back by: melee journal rollback")
+    keeper = served.keeper
     async with service.one_change:
         number = seq_of(to) if isinstance(to, str) else to
-        await asyncio.to_thread(served.keeper.roll_back, number, again)
-    await service.on_disk(served)
-    return {"event": served.keeper.latest.seq, "learned": served.agent.n_learned_}
+        change = _Return(keeper, await asyncio.to_thread(keeper.past, number, again))
+        await service.alone(change)
+        if service.sharing is None:  # else it has come with the event
+            await asyncio.to_thread(keeper.try_snapshot)
+    return {"event": change.ticket.seq, "learned": change.n_learned}
+
+
+class _Return(Change):
+    """An agent goes back to what it knew."""
+
+    def __init__(self, keeper: Keeper, past: Past) -> None:
+        self._keeper, self._past = keeper, past
+        self.ticket, self.n_learned = Ticket(), 0
+
+    def note(self) -> Ticket:
+        """Go back; what came meanwhile is read first."""
+        self._keeper.go_back(self._past)
+        self.ticket, self.n_learned = self._keeper.latest, self._keeper.agent.n_learned_
+        return self.ticket

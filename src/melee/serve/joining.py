@@ -12,7 +12,7 @@ from melee.journal.snapshots import check_agent
 from melee.serve import trying
 from melee.serve.refusals import Refusal
 from melee.serve.served import Served
-from melee.serve.turns import NodeKeeper, Turns
+from melee.serve.sharing import NodeKeeper, Sharing
 
 if TYPE_CHECKING:
     from melee.serve.service import Service
@@ -46,16 +46,21 @@ def take(service: "Service", name: str, agent: Agent) -> Served:
     assert keeper is not None
     keeper.waits = False
     served = Served(name, agent, keeper)
-    if service.turns is not None:
-        share(served, service.turns)
+    if service.sharing is not None:
+        share(served, service.sharing)
     service.agents = {**service.agents, name: served}
     return served
 
 
-def share(served: Served, turns: Turns) -> None:
+def leave(service: "Service", name: str) -> None:
+    """Let an agent go that could not be kept."""
+    service.agents = {own: served for own, served in service.agents.items() if own != name}
+
+
+def share(served: Served, sharing: Sharing) -> None:
     """Have an agent change in turns only."""
     before = served.keeper
-    keeper = NodeKeeper(served.agent, before.journal, before.began, turns)
+    keeper = NodeKeeper(served.agent, before.journal, before.began, sharing)
     keeper._since = before._since
     served.agent._hold(keeper)
     served.keeper = keeper

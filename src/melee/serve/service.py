@@ -18,6 +18,7 @@ from melee.serve.ids import can_be_kept
 from melee.serve.metrics import Requests
 from melee.serve.refusals import Refusal
 from melee.serve.served import Served
+from melee.serve.sharing import Change, Sharing
 from melee.serve.syncing import Syncing
 from melee.serve.turns import Turns
 
@@ -31,7 +32,7 @@ _log = logging.getLogger("melee.serve")
 class Service:
     """The agents of a journal; all of it in the thread of one event loop.
 
-    A journal that other services share is written in turns (see `melee.serve.turns`).
+    A journal that other services share is written in turns (see `melee.serve.sharing`).
 
     Parameters
     ----------
@@ -52,7 +53,8 @@ class Service:
         self.one_change = asyncio.Lock()
         self.one_replay = asyncio.Lock()
         self.one_reading = asyncio.Lock()
-        self.turns: Turns | None = None  # where others write, too
+        self.sharing: Sharing | None = None  # where others write, too
+        self.turns: Turns | None = None
         self._syncing: Syncing | None = None  # where nobody else does
         self._past: Iterator[Event] = iter(())
         self._tasks: list[asyncio.Task[None]] = []
@@ -74,6 +76,10 @@ class Service:
             Of the agent called `agent`: explorers and shares, by name.
         """
         joining.open_all(self, parameters)
+        if self.journal.is_shared:
+            self.sharing = Sharing(self.journal, self._keepers, partial(joining.adopt, self))
+            for served in self.agents.values():
+                joining.share(served, self.sharing)
         self._past = noting.look_back(self)
         for served in self.agents.values():
             trying.look_back(served)
@@ -82,11 +88,8 @@ class Service:
 
     async def start(self) -> None:
         """Begin to answer."""
-        if self.journal.is_shared:
-            seen, adopt = partial(noting.seen, self), partial(joining.adopt, self)
-            self.turns = Turns(self.journal, self._keepers, seen, adopt)
-            for served in self.agents.values():
-                joining.share(served, self.turns)
+        if self.sharing is not None:
+            self.turns = Turns(self.sharing, partial(noting.seen, self))
         else:
             self._syncing = Syncing(self.journal)
         self._tasks = [
@@ -104,13 +107,18 @@ class Service:
         while True:
             await asyncio.sleep(EVERY)
             for served in self.agents.values():
-                if served.agent.timeout is not None and (self.turns is None or self.turns.leads):
+                if served.agent.timeout is not None and self.leads:
                     try:
                         await self.turn(served)
                         served.agent.give_up()
                         await self.on_disk(served)
                     except MeleeError as error:
                         _log.warning("%s: %s", served.name, error)
+
+    @property
+    def leads(self) -> bool:
+        """Whether it does what has to be done once, whichever services share the journal."""
+        return self.sharing is None or self.sharing.leads
 
     async def stop(self) -> None:
         """Write what is queued, and a snapshot of every agent; let go of the journal."""
@@ -165,10 +173,24 @@ class Service:
         assert waiting is not None
         await waiting.wait(served.keeper.latest)
 
+    async def alone(self, change: Change) -> None:
+        """Have an agent changed in a thread, where it is what the journal says, and be on disk."""
+        if self.turns is None:
+            await asyncio.to_thread(self.alone_at_once, change)
+        else:
+            await self.turns.alone(change)
+
+    def alone_at_once(self, change: Change) -> None:
+        """The same in this thread, which is that of a job or of the start."""
+        if self.sharing is None:
+            change.wait(self.journal, change.note())
+        else:
+            self.sharing.alone(change)
+
     @property
     def last_event(self) -> int:
         """The number of the last event; of a shared journal, as of the last look."""
-        return self.journal.head.seq if self.turns is None else self.turns.last
+        return self.journal.head.seq if self.sharing is None else self.sharing.last
 
     def freshness(self) -> dict[str, Any]:
         """How old models are: what the last look at the journal has brought, and when that was.
@@ -176,10 +198,10 @@ class Service:
         No decision is by an old one: it waits for all events before it. What is shown, and who
         reads without deciding, is as of that look.
         """
-        if self.turns is None:
+        if self.sharing is None:
             return {"behind": 0, "seconds": 0.0, "lease": True}
-        turns = self.turns
-        return {"behind": turns.n_behind, "seconds": turns.age, "lease": turns.leads}
+        sharing = self.sharing
+        return {"behind": sharing.n_behind, "seconds": sharing.age, "lease": sharing.leads}
 
     # -- agents -----------------------------------------------------------------------------------
 
@@ -194,6 +216,10 @@ class Service:
     def take(self, name: str, agent: Agent) -> Served:
         """Have an agent be one of these."""
         return joining.take(self, name, agent)
+
+    def leave(self, name: str) -> None:
+        """Let an agent go that could not be kept."""
+        joining.leave(self, name)
 
     async def create(self, name: str, parameters: dict[str, Any]) -> tuple[bool, Served]:
         """A new agent, or the one that is there with the same parameters; whether it is new."""

@@ -78,7 +78,7 @@ class Supervisor:
     host, port
         Where; 0 takes a free port.
     learner
-        What the learner is told: `agents`, `data` and `keep_days`.
+        What the learner is told: `agents`, `data`, `keep_days` and `trials`, which begin once.
     keys
         Those of the service, with their levels.
     log_level, log_format
@@ -132,6 +132,7 @@ class Supervisor:
         try:
             await asyncio.gather(*(child.start() for child in (self.learner, *self.workers)))
             ready((await self._hear())["agents"])
+            self.learner.given.pop("trials", None)  # they have begun; what becomes of them is kept
             kept = [
                 asyncio.create_task(self._keep(child)) for child in (self.learner, *self.workers)
             ]

@@ -5,21 +5,23 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from melee.agent import Agent
 from melee.agent.ids import unique_prefix
-from melee.agent.trials import acted, agent_name, check_trial, draw
+from melee.agent.trials import Trial, acted, agent_name, check_trial, draw
 from melee.errors import InputError, MeleeError, shown
 from melee.explorers import parse
-from melee.journal.snapshots import check_agent
+from melee.journal.commits import Ticket
 from melee.serve.ids import is_taken
 from melee.serve.refusals import Refusal
 from melee.serve.served import Served
+from melee.serve.sharing import Change
 
 if TYPE_CHECKING:
     from melee.serve.service import Service
+    from melee.trials.beginning import Beginning
 
 SOME = 1000
 """Events that are read for trials at a time, beside all else."""
-_ADVICE = "begin trials while they run: PUT /v1/trials/NAME"
 NEAR = 50_000
 """Events that are read before somebody who asks is answered."""
 
@@ -86,94 +88,116 @@ def by_owner(
     return [(service.agents[name], group) for name, group in groups.items()]
 
 
-def check_alone(service: "Service", advice: str) -> None:
-    """Refuse what several services that share a journal cannot do."""
-    if service.journal.is_shared:
-        raise Refusal(409, f"services share this journal, and cannot do this together; {advice}")
+class _Change(Change):
+    """A trial that begins, or gets another share.
+
+    Parameters
+    ----------
+    service, served
+        Where, and beside whom.
+    name, explorer, share
+        As they were given; the explorer may be left out where the trial is there.
+    """
+
+    def __init__(
+        self, service: "Service", served: Served, name: Any, explorer: Any, share: Any
+    ) -> None:
+        self.service, self.served = service, served
+        self.name, self.explorer, self.share = name, explorer, share
+        self._beginning: Beginning | None = None
+        self._has_joined = False
+
+    def check(self) -> Trial:
+        """The trial, by what there is now; refuses what cannot be."""
+        from melee.trials.trials import checked
+
+        agents, agent = self.service.agents, self.served.agent
+        known = agent._trials.get(self.name)
+        if known is not None and self.explorer is None:
+            self.explorer = known.explorer
+        trial = check_trial(self.name, self.explorer, self.share, agent._trials.values())
+        own = agent_name(self.served.name, self.name)
+        if own in agents and self.name not in self.served.trials:
+            raise Refusal(409, f"there is an agent {own} already; give the trial another name")
+        checked(agent, self._other, self.name, self.explorer, self.share)
+        if trial.share > 0.0 and self._other is None and len(agents) >= self.service.max_agents:
+            raise Refusal(409, f"there are {len(agents)} agents, and no more are allowed")
+        return trial
+
+    @property
+    def _other(self) -> Agent | None:
+        there = self.service.agents.get(agent_name(self.served.name, self.name))
+        return None if there is None else there.agent
+
+    def read(self) -> None:
+        """Make the agent of a trial that acts, if there is none; it is read beside all else."""
+        from melee.trials.beginning import Beginning
+
+        trial = self.check()
+        if trial.share > 0.0 and self._other is None:
+            self._beginning = Beginning(self.served.keeper, trial, self._join)
+            self._beginning.read()
+
+    def _join(self, agent: Agent) -> None:
+        self._has_joined = True
+        self.service.take(agent_name(self.served.name, self.name), agent)
+        self.served.trials.append(self.name)
+
+    def note(self) -> Ticket:
+        """Note it, by what trials there are now; what there is to wait for."""
+        from melee.trials.trials import change
+
+        self.check()
+        keeper, given = self.served.keeper, (self.name, self.explorer, self.share)
+        change(keeper, self._other, *given, self._beginning)
+        return keeper.latest
+
+    def undo(self) -> None:
+        """Let an agent go again that could not be kept."""
+        if self._has_joined:
+            self.service.leave(agent_name(self.served.name, self.name))
+            self.served.trials = [name for name in self.served.trials if name != self.name]
 
 
 def begin_at_once(
     service: "Service", served: Served, name: str, explorer: str, share: float
 ) -> None:
-    """Begin a trial, or give one another share, before the service answers anybody."""
-    known = served.agent._trials.get(name)
-    if known is not None and known.share == share:
-        return
-    from melee.trials.trials import begin
+    """Begin a trial, go on with it, or give it another share, before anybody is answered."""
+    made = _Try(service, served, name, explorer, share)
+    made.read()
+    service.alone_at_once(made)
 
-    check_alone(service, _ADVICE)
-    own = agent_name(served.name, name)
-    others = {name: service.agents[own].agent} if name in served.trials else {}
-    begin(served.keeper, others, name, explorer, share)
-    if name in others and name not in served.trials:
-        service.take(own, others[name])
-        served.trials.append(name)
-    service.journal.wait(served.keeper.latest)
+
+class _Try(_Change):
+    """The same by how a service is started.
+
+    Where others serve, too, that says nothing about the share of a trial that they have.
+    """
+
+    def check(self) -> Trial:
+        """The trial, by what there is now; refuses what cannot be."""
+        known = self.served.agent._trials.get(self.name)
+        trial = super().check()
+        if self.service.sharing is not None and known is not None and known.share != trial.share:
+            raise InputError(
+                f"--try gives {self.name} a share of {trial.share:g}, and the services that share "
+                f"this journal give it {known.share:g}; give that, or leave it out, and change the "
+                f"share for all of them: PUT /v1/trials/{self.name}"
+            )
+        return trial
 
 
 async def change(
     service: "Service", served: Served, name: str, explorer: Any, share: Any
 ) -> dict[str, Any]:
     """Begin a trial, or give one another share."""
-    from melee.trials.trials import align, begin
-
-    agent, keeper = served.agent, served.keeper
     async with service.one_change:
         await service.turn(served)
-        known = agent._trials.get(name)
-        if known is not None and explorer is None:
-            explorer = known.explorer
-        trial = check_trial(name, explorer, share, agent._trials.values())
-        own = agent_name(served.name, name)
-        if own in service.agents and name not in served.trials:
-            raise Refusal(409, f"there is an agent {own} already; give the trial another name")
-        others = {name: service.agents[own].agent} if own in service.agents else {}
-        is_new = trial.share > 0.0 and not others
-        if is_new and len(service.agents) >= service.max_agents:
-            raise Refusal(409, f"there are {len(service.agents)} agents, and no more are allowed")
-        if service.turns is None:
-            await asyncio.to_thread(begin, keeper, others, name, explorer, share)
-            if is_new:
-                service.take(check_agent(own), others[name])
-        else:
-            if is_new:
-                await _join_shared(service, served, name, trial.explorer)
-                others[name] = service.agents[own].agent
-                await service.turn(served)
-                align(agent, others[name])
-            begin(served.keeper, others, name, explorer, share)  # by what trials there are now
-        if is_new:
-            served.trials.append(name)
-    await service.on_disk(served)
-    spec = parse(agent._trials[name].explorer).short_spec
-    return {"trial": name, "explorer": spec, "share": trial.share}
-
-
-async def _join_shared(service: "Service", served: Served, name: str, explorer: str) -> None:
-    """Have the agent of a trial join a journal that others share; it does not act yet.
-
-    Most of the journal is read beside all else, and what came meanwhile in nobody's turn.
-    """
-    from melee.serve.joining import opening
-    from melee.trials.beginning import begin_trial
-    from melee.trials.shadow import Shadow
-
-    assert service.turns is not None
-    journal = served.keeper.journal
-    if served.agent.actions is None:
-        parse(explorer).check_candidates()
-    shadow = Shadow(journal, explorer, name=name)
-    while not await asyncio.to_thread(shadow.read, NEAR):
-        pass
-
-    def join() -> None:
-        with opening(service):
-            made = begin_trial(journal, name, explorer, shadow)
-            assert made._keeper is not None
-            made._keeper.snapshot()  # others need not look for its first event
-            service.take(agent_name(served.name, name), made)
-
-    await service.turns.between(join)
+        made = _Change(service, served, name, explorer, share)
+        trial = made.check()
+        await asyncio.to_thread(made.read)
+        await service.alone(made)
+    return {"trial": name, "explorer": parse(trial.explorer).short_spec, "share": trial.share}
 
 
 async def stop(service: "Service", served: Served, name: str) -> None:

@@ -1,17 +1,18 @@
 """`Trials`: an agent and its trials as one, and what is known of them."""
 
 from collections.abc import Hashable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from melee.agent.ids import unique_prefix
 from melee.agent.keeping import Keeper
 from melee.agent.opening import reopen
 from melee.agent.recovering import recover
-from melee.agent.trials import acted, agent_name, check_trial, draw
+from melee.agent.trials import Trial, acted, check_trial, draw
 from melee.errors import InputError, shown
 from melee.explorers import parse
 from melee.journal import Journal
-from melee.trials.beginning import begin_trial
+from melee.trials.beginning import Beginning, align, own_journal
 from melee.trials.shadow import Shadow
 from melee.trials.side_by_side import SideBySide
 from melee.trials.tally import Compared
@@ -60,7 +61,7 @@ class Trials:
         self._reading = Reading(keeper.journal)
         self._others: dict[str, Agent] = {}
         for name in acted(keeper.journal, agent):
-            self._others[name] = reopen(self._journal(name))
+            self._others[name] = reopen(own_journal(keeper.journal, name))
             align(agent, self._others[name])
 
     def begin(self, name: str, explorer: str, *, share: float = 0.0) -> None:
@@ -141,10 +142,6 @@ class Trials:
             assert agent._keeper is not None
             agent._keeper.finish()
         self.agent.close()
-
-    def _journal(self, name: str) -> Journal:
-        own = self._keeper.journal
-        return own.another(agent_name(own.name, name))
 
 
 class Reading:
@@ -235,32 +232,59 @@ def begin(
     keeper: Keeper, others: "dict[str, Agent]", name: str, explorer: str, share: float
 ) -> None:
     """Begin a trial of a kept agent, or give one another share; one that acts joins the others."""
-    agent = keeper.agent
-    known = agent._trials.get(name)
+    trial = checked(keeper.agent, others.get(name), name, explorer, share)
+    beginning = None
+    if trial.share > 0.0 and name not in others:
+        beginning = Beginning(keeper, trial, partial(others.__setitem__, name))
+        keeper.journal.wait(keeper.latest)
+        beginning.read()
+    try:
+        change(keeper, others.get(name), name, explorer, share, beginning)
+    except BaseException:
+        if beginning is not None:  # it was not kept
+            others.pop(name, None)
+        raise
+
+
+def change(
+    keeper: Keeper,
+    other: "Agent | None",
+    name: str,
+    explorer: str,
+    share: float,
+    beginning: Beginning | None,
+) -> None:
+    """Note that a trial begins, or has another share, by what trials there are now.
+
+    `other` is the agent of the trial, `beginning` what makes one where there is none.
+    """
+    with keeper:
+        trial = checked(keeper.agent, other, name, explorer, share)
+        known = keeper.agent._trials.get(name)
+        if known is None or known.share != trial.share:
+            begins = beginning if other is None and trial.share > 0.0 else None
+            keeper.tries(name, None if known is not None else trial.explorer, trial.share, begins)
+
+
+def checked(agent: "Agent", other: "Agent | None", name: str, explorer: str, share: float) -> Trial:
+    """A trial that may begin, or have another share: its explorer stays what it is."""
     trial = check_trial(name, explorer, share, agent._trials.values())
     if agent.actions is None:
         parse(trial.explorer).check_candidates()
-    if known is not None and known.explorer != trial.explorer:
+    known = agent._trials.get(name)
+    has = trial.explorer
+    if known is not None:
+        has = known.explorer
+    elif other is not None:
+        has = other._chosen.spec
+    if has != trial.explorer:
+        mine, given = parse(has).short_spec, parse(trial.explorer).short_spec
+        since = "" if known is not None else " since it was tried before"
         raise InputError(
-            f"the trial {name} has the explorer {known.explorer}, and now {trial.explorer}; give "
-            "another one another name"
+            f"the trial {name} has the explorer {mine}{since}, and {given} is given; expected the "
+            "same one, so give that, or begin a trial of another name"
         )
-    if trial.share > 0.0 and name not in others:
-        keeper.journal.wait(keeper.latest)  # what it has done is read from the journal
-        others[name] = begin_trial(keeper.journal, name, trial.explorer)
-        align(agent, others[name])
-    if known is None or known.share != trial.share:
-        with keeper:
-            keeper.tries(name, None if known is not None else trial.explorer, trial.share)
-
-
-def align(agent: "Agent", other: "Agent") -> None:
-    """Have another agent know the same actions, where they do not come with the question."""
-    if agent.actions is None:
-        return
-    now, then = agent.actions_, other.actions_
-    other.add_actions([label for label in now if label not in then])
-    other.remove_actions([label for label in then if label not in now])
+    return trial
 
 
 def end(keeper: Keeper, name: str) -> None:
