@@ -213,7 +213,7 @@ class Keeper:
             body = {what: [label_to_json(label) for label in labels]}
             self._unit.append(events.change(events.ACTIONS, time.time(), body))
 
-    def roll_back(self, to: int, again: int | None = None) -> None:
+    def roll_back(self, to: int, relearn_after: int | None = None) -> None:
         """Go back to what was known after an event; see `melee.agent.rolling_back`.
 
         What came since is read beside whatever goes on; only its end, and the change itself, is
@@ -222,13 +222,13 @@ class Keeper:
         with self:
             last = self._last
         self.journal.wait(last)
-        check_place(self.journal, to, again)
-        past = Past(self.journal, to, again)
+        check_place(self.journal, to, relearn_after)
+        past = Past(self.journal, to, relearn_after)
         past.go_on(_number(last))
         with self:
             self.journal.wait(self._last)
             past.go_on(_number(self._last))
-            self._unit.append(events.rollback(time.time(), to, again))
+            self._unit.append(events.rollback(time.time(), to, relearn_after))
             take_over(self.agent, past.agent._knowledge)
         try:
             self.snapshot()

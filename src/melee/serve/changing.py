@@ -33,11 +33,13 @@ async def change_actions(
     return served.agent.actions_
 
 
-async def roll_back(service: "Service", served: Served, to: Any, again: Any) -> dict[str, Any]:
+async def roll_back(
+    service: "Service", served: Served, to: Any, relearn_after: Any
+) -> dict[str, Any]:
     """Go back to what was known after an event, beside all else as far as that goes."""
     trying.check_alone(service, "stop them, and go back by: melee journal rollback")
     async with service.one_change:
         number = seq_of(to) if isinstance(to, str) else to
-        await asyncio.to_thread(served.keeper.roll_back, number, again)
+        await asyncio.to_thread(served.keeper.roll_back, number, relearn_after)
     await service.on_disk(served)
     return {"event": served.keeper.latest.seq, "learned": served.agent.n_learned_}
