@@ -29,7 +29,7 @@ from melee.learners import registry as learners
 from melee.learners.linear import dot, dot_row
 from melee.learners.offers import choice
 from melee.settings import count, number
-from melee.testing import check_explorer, check_learner, checks_for
+from melee.testing import check_explorer, check_learner, checks_for_explorer
 from tests import naive
 from tests.benchmark.made import write_suite
 from tests.test_cli import run
@@ -363,7 +363,7 @@ def test_a_learner_of_another_package_can_be_checked():
 def test_a_learner_that_knows_contexts_alone_is_asked_about_some_actions():
     melee.register(Nlms)
     for spec in ("softmax:learner=nlms", "bagging:bags=3:learner=nlms"):
-        checks = {str(check): check for check in checks_for(spec)}
+        checks = {str(check): check for check in checks_for_explorer(spec)}
         checks["some_actions_are_open"]()
 
 
@@ -537,17 +537,17 @@ def bad_learn(state, x, t, rng, action, reward, probability):
 )
 def test_what_is_wrong_is_found_and_named(how, name, sentence):
     melee.register(Bad)
-    checks = {str(check): check for check in checks_for(f"bad:how={how}")}
+    checks = {str(check): check for check in checks_for_explorer(f"bad:how={how}")}
     with pytest.raises(AssertionError, match=rf"^bad.*: {name}: .*{sentence}"):
         checks[name]()
-    fine = {str(check): check for check in checks_for("bad")}
+    fine = {str(check): check for check in checks_for_explorer("bad")}
     if how:
         fine[name]()
 
 
 def test_what_is_kept_of_every_action_is_found_by_its_model():
     melee.register(Bad)
-    checks = {str(check): check for check in checks_for("bad:how=6")}
+    checks = {str(check): check for check in checks_for_explorer("bad:how=6")}
     checks["some_actions_are_open"]()
 
 

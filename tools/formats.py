@@ -110,7 +110,7 @@ def _write_journal(directory: Path) -> dict[str, Any]:
     agent.give_up(now=4e9)
     agent.learn(agent.follow(READER, "sports", probability=0.5, id="followed").id, 1.0)
     with contextlib.closing(Journal(place, writing=False)) as reading:
-        agent.roll_back(reading.head.seq - 1, again=reading.head.seq - 1)
+        agent.roll_back(reading.head.seq - 1, relearn_after=reading.head.seq - 1)
     trials = Trials(agent)
     trials.begin("shadow", SPEC)
     trials.begin("half", "uniform", share=0.5)

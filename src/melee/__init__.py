@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from melee.bandit import Bandit, Choice
     from melee.datasets import load_suite, read_table, rectangles
     from melee.errors import DataError, InputError, MeleeError, MeleeWarning
-    from melee.evaluation import compare, compare_live, evaluate, evaluate_live, examine
+    from melee.evaluation import evaluate, evaluate_live, evaluate_live_many, evaluate_many, examine
     from melee.explorers import EXPLORERS, parse, register
     from melee.history import History, Round
     from melee.loop import Run, simulate
@@ -43,11 +43,11 @@ __all__ = [
     "Run",
     "Task",
     "__version__",
-    "compare",
-    "compare_live",
     "compile_now",
     "evaluate",
     "evaluate_live",
+    "evaluate_live_many",
+    "evaluate_many",
     "examine",
     "load_suite",
     "parse",
@@ -63,7 +63,13 @@ _HOMES = {
     "melee.agent": ["Agent", "Decision", "Explanation", "Ranking", "compile_now"],
     "melee.datasets": ["load_suite", "read_table", "rectangles"],
     "melee.errors": ["DataError", "InputError", "MeleeError", "MeleeWarning"],
-    "melee.evaluation": ["compare", "compare_live", "evaluate", "evaluate_live", "examine"],
+    "melee.evaluation": [
+        "evaluate",
+        "evaluate_live",
+        "evaluate_live_many",
+        "evaluate_many",
+        "examine",
+    ],
     "melee.explorers": ["EXPLORERS", "parse", "register"],
     "melee.history": ["History", "Round"],
     "melee.bandit": ["Bandit", "Choice"],

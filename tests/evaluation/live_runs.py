@@ -9,7 +9,7 @@ import numpy as np
 
 from melee import Agent
 from melee.arrays import Floats
-from melee.evaluation import compare, compare_live
+from melee.evaluation import evaluate_live_many, evaluate_many
 from melee.evaluation.live import LiveEvaluation
 from melee.evaluation.off_policy import Evaluation
 from melee.history import History, Round
@@ -162,10 +162,10 @@ def cells(
         found: dict[str, list[Sequence[float]]] = {"dr": [], "replay": [], TRAINED: []}
         for seed, log in enumerate(logs):
             limits = world.reward_range
-            one = compare_live(log, [explorer], seed=seed, reward_range=limits)[explorer]
-            taught = compare(log, [explorer], seed=seed, reward_range=limits, estimators=("dr",))[
-                explorer
-            ]
+            one = evaluate_live_many(log, [explorer], seed=seed, reward_range=limits)[explorer]
+            taught = evaluate_many(
+                log, [explorer], seed=seed, reward_range=limits, estimators=("dr",)
+            )[explorer]
             assert isinstance(one, LiveEvaluation), one
             assert one.reason is None, one.reason
             assert isinstance(taught, Evaluation), taught

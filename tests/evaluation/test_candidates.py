@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import melee
 from melee.errors import InputError, UnknownNameError
-from melee.evaluation import compare, evaluate, evaluate_live, examine
+from melee.evaluation import evaluate, evaluate_live, evaluate_many, examine
 from melee.evaluation.embeddings import N_BINS, Shelf, alike, gathered
 from melee.evaluation.log import EvaluatedLog
 from melee.evaluation.pair_model import PairRewardModel
@@ -199,7 +199,7 @@ def test_differences_by_mips_are_those_of_its_terms():
     history = shop.log(300, seed=0)
     policies = {"own": shop.policy, "even": lambda context: dict.fromkeys(shop.labels, 1 / N_ITEMS)}
     options: dict[str, Any] = {"estimators": ["mips"], "embedding": ["topic"], "baseline": "even"}
-    found: Any = compare(history, policies, **options)
+    found: Any = evaluate_many(history, policies, **options)
     own, even = (found[name].estimates["mips"].value for name in ("own", "even"))
     assert_allclose(found["own"].difference.value, own - even)
     assert found["own"].difference.p_value <= 1.0
@@ -391,7 +391,7 @@ def small_log(n_rounds=240, seed=0):
 
 def test_an_explorer_is_trained_on_candidates_and_asked_about_them():
     history = small_log()
-    found: Any = compare(history, ["linucb:alpha=0.2", "uniform", "cover"])
+    found: Any = evaluate_many(history, ["linucb:alpha=0.2", "uniform", "cover"])
     assert found["linucb:alpha=0.2"].estimates["dr"].value > found["uniform"].estimates["dr"].value
     assert isinstance(found["cover"], InputError)
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from melee.errors import InputError, UnknownNameError
-from melee.evaluation import compare, evaluate
+from melee.evaluation import evaluate, evaluate_many
 from melee.evaluation.anytime import evidence
 from melee.evaluation.differences import Difference, Terms, anytime_terms, difference, widest
 from melee.evaluation.estimates import ratio_terms
@@ -104,7 +104,7 @@ def test_paired_differences_find_what_single_intervals_do_not():
     }
     found_paired = found_single = 0
     for seed in range(8):
-        found = compare(history_of(800, seed), policies, baseline="worse", estimators=("dr",))
+        found = evaluate_many(history_of(800, seed), policies, baseline="worse", estimators=("dr",))
         better, other = found["better"], found["worse"]
         assert not isinstance(better, Exception)
         assert not isinstance(other, Exception)
@@ -123,7 +123,7 @@ def test_a_policy_is_compared_with_the_log_or_with_the_baseline():
     assert alone.difference.baseline == "logged"
     expected = alone.estimates["dr"].value - alone.logged.value
     assert_allclose(alone.difference.value, expected)
-    found = compare(history, policies, baseline="tech")
+    found = evaluate_many(history, policies, baseline="tech")
     news, tech = found["news"], found["tech"]
     assert not isinstance(news, Exception)
     assert not isinstance(tech, Exception)
@@ -132,7 +132,7 @@ def test_a_policy_is_compared_with_the_log_or_with_the_baseline():
     assert news.difference.baseline == "tech"
     gap = news.estimates["dr"].value - tech.estimates["dr"].value
     assert_allclose(news.difference.value, gap)
-    swapped = compare(history, policies, baseline="news")["tech"]
+    swapped = evaluate_many(history, policies, baseline="news")["tech"]
     assert not isinstance(swapped, Exception)
     assert swapped.difference is not None
     mirrored = [-swapped.difference.value, -swapped.difference.high, -swapped.difference.low]
@@ -142,7 +142,7 @@ def test_a_policy_is_compared_with_the_log_or_with_the_baseline():
 
 def test_the_same_policy_twice_differs_by_nothing():
     policies = {"one": lambda context: "news", "two": lambda context: "news"}
-    found = compare(clean_log(), policies, baseline="one")["two"]
+    found = evaluate_many(clean_log(), policies, baseline="one")["two"]
     assert not isinstance(found, Exception)
     assert found.difference is not None
     assert found.difference[1:4] == (0.0, 0.0, 0.0)
@@ -196,11 +196,11 @@ def test_weights_can_differ_by_what_the_probabilities_allow():
 def test_a_baseline_that_is_none_or_is_refused_is_an_error():
     policies = {"news": lambda context: "news", "radio": lambda context: "radio"}
     with pytest.raises(UnknownNameError, match="unknown baseline 'mews'; did you mean 'news'"):
-        compare(clean_log(), policies, baseline="mews")
+        evaluate_many(clean_log(), policies, baseline="mews")
     with pytest.raises(InputError, match=r"cannot evaluate radio: 100\.0% of the policy's"):
-        compare(clean_log(), policies, baseline="radio")
+        evaluate_many(clean_log(), policies, baseline="radio")
     with pytest.raises(InputError, match="a policy is named 'logged'"):
-        compare(clean_log(), {"logged": lambda context: ACTIONS[0]})
+        evaluate_many(clean_log(), {"logged": lambda context: ACTIONS[0]})
 
 
 def test_differences_hold_the_truth_of_logs_whose_failures_were_mostly_dropped():
@@ -226,7 +226,7 @@ def test_differences_hold_the_truth_of_logs_whose_failures_were_mostly_dropped()
 def test_a_log_with_dropped_rounds_has_differences_but_none_for_any_time():
     history = without_most_failures(clean_log(2000))
     policies = {"news": lambda context: "news", "tech": lambda context: "tech"}
-    found = compare(history, policies, baseline="tech")
+    found = evaluate_many(history, policies, baseline="tech")
     news, tech = found["news"], found["tech"]
     assert not isinstance(news, Exception)
     assert not isinstance(tech, Exception)

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from melee.errors import InputError, UnknownNameError
-from melee.evaluation import Estimate, Evaluation, compare, evaluate
+from melee.evaluation import Estimate, Evaluation, evaluate, evaluate_many
 from melee.evaluation.choices import choices
 from melee.evaluation.log import EvaluatedLog
 from melee.history import History, Round
@@ -250,8 +250,8 @@ def test_a_spec_learns_along_the_log_with_a_real_agent():
     assert again.estimates == found.estimates
 
 
-def test_compare_evaluates_each_policy_and_keeps_the_reasons_of_refusals():
-    found = compare(clean_log(), {"best": best, "radio": lambda context: "radio"})
+def test_evaluate_many_evaluates_each_policy_and_keeps_the_reasons_of_refusals():
+    found = evaluate_many(clean_log(), {"best": best, "radio": lambda context: "radio"})
     assert found["best"] == evaluate(clean_log(), best)
     assert isinstance(found["best"], Evaluation)
     with pytest.raises(InputError, match="never played"):
@@ -418,7 +418,9 @@ def test_right_probabilities_are_hardly_ever_refused():
     world = worlds()["nearly the same policy"]
     n_refused = sum(
         isinstance(
-            compare(history_of(world, 200, seed), {"": policy_of(world)}, estimators=("ips",))[""],
+            evaluate_many(
+                history_of(world, 200, seed), {"": policy_of(world)}, estimators=("ips",)
+            )[""],
             InputError,
         )
         for seed in range(150)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from melee import Agent, evaluate_live
 from melee.errors import InputError, UnknownNameError
-from melee.evaluation import LiveEvaluation, compare_live
+from melee.evaluation import LiveEvaluation, evaluate_live_many
 from melee.evaluation.live import luck
 from melee.evaluation.log import EvaluatedLog
 from melee.evaluation.replay import accepted_share, replay, starts
@@ -183,14 +183,14 @@ def test_an_agent_is_copied_and_neither_learns_nor_logs(tmp_path):
 def test_an_agents_own_floor_is_played():
     world = WORLDS["labels"]
     bold, timid = (Agent(world.actions, "linucb", floor=floor) for floor in (0.01, 0.9))
-    found = compare_live(world.log(600, 0), {"bold": bold, "timid": timid})
+    found = evaluate_live_many(world.log(600, 0), {"bold": bold, "timid": timid})
     assert isinstance(found["bold"], LiveEvaluation)
     assert isinstance(found["timid"], LiveEvaluation)
     assert found["bold"].low > found["timid"].high
 
 
-def test_compare_live_agrees_with_single_evaluations_and_keeps_errors():
-    found = compare_live(uniform_log(), [EXPLORER, "full-information"])
+def test_evaluate_live_many_agrees_with_single_evaluations_and_keeps_errors():
+    found = evaluate_live_many(uniform_log(), [EXPLORER, "full-information"])
     assert found[EXPLORER] == evaluate_live(uniform_log(), EXPLORER)
     assert isinstance(found["full-information"], InputError)
 

@@ -20,7 +20,7 @@ from melee.learners.interface import predict, spread
 from melee.learners.registry import REGISTRY as LEARNERS
 from melee.loop import simulate
 from melee.rng import stream
-from melee.testing import checks_for
+from melee.testing import checks_for_explorer
 from tests import naive, twins
 from tests.tasks import copies_of, inputs, restore, trained
 
@@ -66,7 +66,7 @@ SPECS = [
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_whole_run_agrees_with_the_definition(spec):
-    checks = {check.name: check for check in checks_for(spec, twins.twin)}
+    checks = {check.name: check for check in checks_for_explorer(spec, twins.twin)}
     checks["a_run_agrees_with_its_twin"]()
 
 

@@ -7,7 +7,7 @@ from melee.errors import InputError
 from melee.explorers import EXPLORERS, Problem
 from melee.loop import simulate
 from melee.preparation import prepare
-from melee.testing import checks_for
+from melee.testing import checks_for_explorer
 from tests.twins import twin
 
 # The defaults of every explorer, and settings under which more of them draw at random. They
@@ -23,7 +23,9 @@ SPECS = [
     "tau-first:rounds=50",
 ]
 CHECKS = [
-    pytest.param(check, id=f"{spec}-{check}") for spec in SPECS for check in checks_for(spec, twin)
+    pytest.param(check, id=f"{spec}-{check}")
+    for spec in SPECS
+    for check in checks_for_explorer(spec, twin)
 ]
 every_name = pytest.mark.parametrize("name", EXPLORERS)
 
@@ -46,7 +48,7 @@ def test_every_explorer_can_be_an_agents_or_says_why_not():
     grows = {
         check.subject.partition(":")[0]
         for spec in SPECS
-        for check in checks_for(spec)
+        for check in checks_for_explorer(spec)
         if check.name == "features_join"
     }
     assert grows == set(EXPLORERS) - refused

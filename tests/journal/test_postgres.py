@@ -69,7 +69,7 @@ def test_trials_and_roll_backs_are_kept_and_derived_again(address):
     trials.begin("other", "uniform", share=0.5)
     for i in range(60):
         trials.learn(trials.act({"age": i}, unit=f"visitor {i}"), i % 2)
-    agent.roll_back(20, again=40)
+    agent.roll_back(20, relearn_after=40)
     (found,) = trials.compare()
     assert found.rounds == 60
     before = agent.fingerprint

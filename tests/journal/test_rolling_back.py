@@ -72,7 +72,7 @@ def test_what_came_since_is_learned_again(place, clock, spec):
     to = end(agent)
     live(agent, 70, 130, clock=clock)
     now = known(agent)
-    agent.roll_back(to, again=to)
+    agent.roll_back(to, relearn_after=to)
     assert known(agent) == now
     check_all_agree(place, agent)
 
@@ -96,7 +96,7 @@ def test_a_stretch_of_rewards_is_taken_out(place, clock):
     again = end(agent)
     for number in range(50, 80):
         learn(number, number % 3 / 2, well=True)
-    agent.roll_back(to, again=again)
+    agent.roll_back(to, relearn_after=again)
     for one in rounds:
         other.learn(*one)
     assert known(agent) == known(other)
@@ -111,7 +111,7 @@ def test_a_mistaken_removal_of_an_action_is_undone(place):
     agent.remove_actions(["sports"])
     for number in range(10):
         agent.learn(agent.act({"hour": number}), 1.0)
-    agent.roll_back(to, again=to)
+    agent.roll_back(to, relearn_after=to)
     assert agent.actions_ == ACTIONS
     assert agent.n_learned_ == 50
     check_all_agree(place, agent)
@@ -141,9 +141,9 @@ def test_going_back_is_undone_by_going_back_to_before_it(place, clock):
     agent.roll_back(20)
     agent.roll_back(last)
     assert known(agent) == now
-    agent.roll_back(30, again=40)
+    agent.roll_back(30, relearn_after=40)
     live(agent, 80, 100, clock=clock)
-    agent.roll_back(end(agent) - 10, again=end(agent) - 10)
+    agent.roll_back(end(agent) - 10, relearn_after=end(agent) - 10)
     check_all_agree(place, agent)
 
 
@@ -155,7 +155,7 @@ def test_agents_that_share_a_journal_go_back_alone(place, clock):
         agent.learn(agent.act({"hour": number}), 1.0)
         other.learn(other.act({"hour": number}), 0.5)
     theirs = other.fingerprint
-    agent.roll_back(31, again=40)
+    agent.roll_back(31, relearn_after=40)
     assert other.fingerprint == theirs
     keeper_of(other).finish()
     check_all_agree(place, agent)
@@ -191,9 +191,9 @@ def test_what_a_rollback_needs_is_not_dropped(place, clock):
         (-1, None, r"to is -1"),
         (True, None, r"to is True"),
         ("7", None, r"to is '7'"),
-        (5, 4, r"again is 4; expected the number of an event from 5, .* to 21"),
-        (5, 22, r"again is 22"),
-        (5, 7.0, r"again is 7\.0"),
+        (5, 4, r"relearn_after is 4; expected the number of an event from 5, .* to 21"),
+        (5, 22, r"relearn_after is 22"),
+        (5, 7.0, r"relearn_after is 7\.0"),
     ],
 )
 def test_places_that_do_not_exist_are_refused_and_nothing_changes(place, to, again, sentence):
@@ -202,7 +202,7 @@ def test_places_that_do_not_exist_are_refused_and_nothing_changes(place, to, aga
         agent.learn(agent.act({"hour": number}), 1.0)
     before = agent.fingerprint
     with pytest.raises(InputError, match=sentence):
-        agent.roll_back(to, again=again)
+        agent.roll_back(to, relearn_after=again)
     assert (agent.fingerprint, end(agent)) == (before, 21)
     agent.close()
 

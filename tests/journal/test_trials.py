@@ -310,7 +310,7 @@ def test_a_shadow_does_not_learn_what_was_rolled_back(place):
     shadow.read()
     again = keeper_of(agent).journal.head.seq
     learn(40, 60, 0.25)
-    agent.roll_back(to, again=again)
+    agent.roll_back(to, relearn_after=again)
     learn(60, 70, 0.5)
     while not shadow.read():
         pass

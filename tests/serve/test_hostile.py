@@ -118,7 +118,7 @@ def mutated(rng):
         ("POST", "/v1/decisions", {"context": {"x": 1}, "chosen": "b", "probability": 0.5}),
         ("POST", "/v1/decisions", {"context": {"x": 1}, "unit": "me"}),
         ("PUT", "/v1/trials/t", {"explorer": "uniform", "share": 0.25}),
-        ("POST", "/v1/rollback", {"to": 1, "again": 2}),
+        ("POST", "/v1/rollback", {"to": 1, "relearn_after": 2}),
         ("GET", "/v1/trials", {}),
         ("DELETE", "/v1/trials/t", {}),
     ]

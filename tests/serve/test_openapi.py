@@ -58,7 +58,7 @@ BODIES: dict[str, list[dict[str, Any]]] = {
     "Reward": [{"reward": 1}, {"reward": 0}],
     "Rewards": [{"rewards": []}, {"rewards": [{"id": "nobody", "reward": 1}]}],
     "Changes": [{"add": ["z"], "remove": ["c"]}],
-    "Rollback": [{"to": 1}, {"to": "2", "again": 2}, {"to": 10**9}],
+    "Rollback": [{"to": 1}, {"to": "2", "relearn_after": 2}, {"to": 10**9}],
     "Try": [{"explorer": "uniform", "share": 0.5}, {"share": 2}],
     "Parameters": [{"actions": ["a"], "explorer": "uniform"}, {"actions": []}, {}],
 }

@@ -59,7 +59,7 @@ def test_a_rollback_at_one_node_is_everybodys(nodes, address, again, learned):
     live(nodes, 10)
     live(nodes, 20, first=10)
     waits = decide(second, {"x": 1})["id"]
-    told = first.ask("POST", "/v1/rollback", {"to": 21, "again": again})
+    told = first.ask("POST", "/v1/rollback", {"to": 21, "relearn_after": again})
     assert told == (200, {"event": 63, "learned": learned})
     decide(second, {"x": 2})  # the next decision is by what is known now, whoever makes it
     assert second.agent.n_learned_ == learned
@@ -68,7 +68,7 @@ def test_a_rollback_at_one_node_is_everybodys(nodes, address, again, learned):
     third = Node(first.runner, address)
     check_nodes([*nodes, third], address)
     assert reading(address).snapshots()[0].head.seq == 63  # the next start need not go back again
-    told = second.ask("POST", "/v1/rollback", {"to": 62, "again": 62})  # which undoes it
+    told = second.ask("POST", "/v1/rollback", {"to": 62, "relearn_after": 62})  # which undoes it
     assert (told[0], told[1]["learned"]) == (200, 41)
     check_nodes([*nodes, third], address)
     third.close()
@@ -77,7 +77,7 @@ def test_a_rollback_at_one_node_is_everybodys(nodes, address, again, learned):
 def test_what_a_rollback_leaves_comes_with_it_or_is_derived(nodes, address, monkeypatch):
     first, second = nodes
     live(nodes, 10)
-    assert first.ask("POST", "/v1/rollback", {"to": 5, "again": 9})[0] == 200
+    assert first.ask("POST", "/v1/rollback", {"to": 5, "relearn_after": 9})[0] == 200
     (snapshot,) = reading(address).snapshots()
     kept = Agent.from_bytes(reading(address).read_snapshot(snapshot))
     assert kept.fingerprint == straight(reading(address)).fingerprint
@@ -97,7 +97,7 @@ def test_a_node_that_was_down_meanwhile_goes_back_too(nodes, address):
     assert first.ask("POST", "/v1/actions", {"add": ["d"]})[0] == 200
     down.close()
     to = reading(address).head.seq - 10
-    assert first.ask("POST", "/v1/rollback", {"to": to, "again": to + 4})[0] == 200
+    assert first.ask("POST", "/v1/rollback", {"to": to, "relearn_after": to + 4})[0] == 200
     for one in reading(address).snapshots():
         if one.head.seq > to:  # it has to go back by itself
             reading(address).store.snapshots.drop(one)
@@ -135,7 +135,7 @@ def test_rollbacks_among_callers_of_both_nodes(nodes, address):
             body = dumps({"context": {"x": i % 3}})
             asked.append(nodes[i % 2]._ask("POST", "/v1/decisions", body, (), 1))
             if i % 20 == 9:
-                back = dumps({"to": 8, "again": 12})
+                back = dumps({"to": 8, "relearn_after": 12})
                 asked.append(nodes[i // 20 % 2]._ask("POST", "/v1/rollback", back, (), 1))
         return await asyncio.gather(*asked)
 
@@ -330,7 +330,7 @@ def test_nodes_that_are_killed_while_they_go_back(address):
                     client.reward(made, float(made.action == "b"))
                     if rng.random() < 0.1:
                         to = rng.randrange(1, 40)
-                        client.roll_back(to, again=rng.choice([None, to]))
+                        client.roll_back(to, relearn_after=rng.choice([None, to]))
             except (MeleeError, ServiceError, OSError):
                 pass
 

@@ -247,12 +247,12 @@ def test_an_agent_goes_back_over_http(tmp_path):
     agent = local.service.agents["agent"].agent
     assert local.ask("POST", "/v1/rollback", {"to": name}) == (200, {"event": 42, "learned": 10})
     assert agent.n_learned_ == 10
-    assert local.ask("POST", "/v1/rollback", {"to": 21, "again": 21})[1]["learned"] == 20
+    assert local.ask("POST", "/v1/rollback", {"to": 21, "relearn_after": 21})[1]["learned"] == 20
     for body, sentence in [
         ({"to": 10**9}, "expected the number of an event"),
         ({"to": "yesterday"}, "neither the number"),
         ({"to": None}, "to is None"),
-        ({"to": 5, "again": 1}, "again is 1"),
+        ({"to": 5, "relearn_after": 1}, "relearn_after is 1"),
         ({"to": 1.5}, "to is 1.5"),
         ({}, "to"),
     ]:

@@ -8,7 +8,7 @@ import pytest
 from melee.arrays import Floats
 from melee.explorers import Problem, parse
 from melee.learners import correct, predict
-from melee.testing import Check, checks_for
+from melee.testing import Check, checks_for_explorer
 
 
 class Definition:
@@ -30,7 +30,7 @@ class Definition:
         correct(self.f, x, action, rewards[action] - predict(self.f, x, action), 1.0)
 
 
-@pytest.mark.parametrize("check", checks_for("boltzmann-decay", Definition), ids=str)
+@pytest.mark.parametrize("check", checks_for_explorer("boltzmann-decay", Definition), ids=str)
 def test_it_is_an_explorer(check: Check) -> None:
     check()
 

@@ -448,7 +448,7 @@ class Agent:
             if self._keeper is not None:
                 self._keeper.changed("removed", labels)
 
-    def roll_back(self, to: int, *, again: int | None = None) -> None:
+    def roll_back(self, to: int, *, relearn_after: int | None = None) -> None:
         """Go back to what was known after an event of the journal; itself an event of it.
 
         Models, features and actions are as they were then. Decisions go on to wait, whenever they
@@ -458,7 +458,7 @@ class Agent:
         ----------
         to
             The number of the event (see `melee journal show` and `melee journal snapshots`).
-        again
+        relearn_after
             Rewards that came after this event are learned again; `to` itself for all of them. By
             default what came since is forgotten.
         """
@@ -467,7 +467,7 @@ class Agent:
                 "the agent keeps no journal, so it has no past to go back to; load an older file, "
                 "or make it with a journal: Agent(..., journal=...)"
             )
-        self._keeper.roll_back(to, again)
+        self._keeper.roll_back(to, relearn_after)
 
     def close(self) -> None:
         """Let go of the journal, if there is one, with a snapshot of the agent as it is.

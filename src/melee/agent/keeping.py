@@ -245,20 +245,20 @@ class Keeper:
             body = {what: [label_to_json(label) for label in labels]}
             self._unit.append(events.change(events.ACTIONS, time.time(), body))
 
-    def roll_back(self, to: int, again: int | None = None) -> None:
+    def roll_back(self, to: int, relearn_after: int | None = None) -> None:
         """Go back to what was known after an event; see `melee.agent.rolling_back`.
 
         What came since is read beside whatever goes on; only its end, and the change itself, is
         waited for by others. A snapshot follows, so that the next start need not go back again.
         """
-        self.go_back(self.past(to, again))
+        self.go_back(self.past(to, relearn_after))
         self.try_snapshot()
 
-    def past(self, to: int, again: int | None = None) -> Past:
+    def past(self, to: int, relearn_after: int | None = None) -> Past:
         """What to go back to; it is read beside whatever goes on."""
         self._check_open()
-        check_place(self.journal, to, again)
-        past = Past(self.journal, to, again)
+        check_place(self.journal, to, relearn_after)
+        past = Past(self.journal, to, relearn_after)
         past.come_near(NEAR)
         return past
 
@@ -266,13 +266,15 @@ class Keeper:
         """Go back, once the past was led through what came meanwhile."""
         with self:
             self.journal.wait(self._last)
-            check_place(self.journal, past.to, past.again)  # it may have been dropped meanwhile
+            check_place(
+                self.journal, past.to, past.relearn_after
+            )  # it may have been dropped meanwhile
             past.go_on(_number(self._last))
             take_over(self.agent, past.agent._knowledge)
             self._unit.append(self._gone_back(past))
 
     def _gone_back(self, past: Past) -> events.Draft:
-        return events.rollback(time.time(), past.to, past.again)
+        return events.rollback(time.time(), past.to, past.relearn_after)
 
     def check_new(self, id: str) -> None:
         """Refuse the id of any decision in the journal, however long ago."""

@@ -3,7 +3,7 @@
 A journal only grows, so going back is an event, too: from then on the agent knows what it knew
 after the event `to`, actions included. What happened since stays what happened: decisions wait as
 they do, those that are done stay done, ids stay taken. What was learned since is either forgotten,
-or learned again: rewards that came after an event `again`, each with the decision that it is of,
+or learned again: rewards that came after an event, each with the decision that it is of,
 in the order in which they came. So a stretch of wrong rewards, or a mistaken removal of actions,
 can be taken out and the rest kept.
 
@@ -35,12 +35,12 @@ class Past:
         It is only read.
     to
         The event whose knowledge is wanted.
-    again
+    relearn_after
         Rewards after this event are learned again; by default none are.
     """
 
-    def __init__(self, journal: Journal, to: int, again: int | None = None) -> None:
-        self.journal, self.to, self.again = journal, to, again
+    def __init__(self, journal: Journal, to: int, relearn_after: int | None = None) -> None:
+        self.journal, self.to, self.relearn_after = journal, to, relearn_after
         self.agent, _ = recover(journal, until=to)
         self.place = _head_at(journal, to)
 
@@ -56,7 +56,9 @@ class Past:
             self.place = event.head
             if event.kind in (events.ACTIONS, events.ROLLBACK):
                 continue  # undone
-            if event.kind in _LEARNED and (self.again is None or event.seq <= self.again):
+            if event.kind in _LEARNED and (
+                self.relearn_after is None or event.seq <= self.relearn_after
+            ):
                 fold(self.agent, some, self.journal)
                 some = []
                 finish_only(self.agent, event)
@@ -84,7 +86,7 @@ def take_over(agent: "Agent", known: "Knowledge") -> None:
             waiting[id] = made._replace(encoded=None)
 
 
-def check_place(journal: Journal, to: int, again: int | None) -> None:
+def check_place(journal: Journal, to: int, relearn_after: int | None) -> None:
     """Refuse to go where there is nothing."""
     end, first = journal.head.seq, journal.first
     least = (
@@ -98,10 +100,13 @@ def check_place(journal: Journal, to: int, again: int | None) -> None:
             f"nothing is known of {journal.name}, to {end}, the last: melee journal show lists "
             "them, melee journal snapshots those with a snapshot"
         )
-    if again is not None and (type(again) is not int or not to <= again <= end):
+    if relearn_after is not None and (
+        type(relearn_after) is not int or not to <= relearn_after <= end
+    ):
         raise InputError(
-            f"again is {shown(again)}; expected the number of an event from {to}, to which it goes "
-            f"back, to {end}, the last: rewards after it are learned again"
+            f"relearn_after is {shown(relearn_after)}; expected the number of an event "
+            f"from {to}, to which it goes back, to {end}, the last; rewards after it are learned "
+            "again"
         )
 
 

@@ -225,7 +225,7 @@ def rollback(
         again = number if relearn and relearn_after is None else relearn_after
         reopened = reopen(journal)
         before = reopened.n_learned_
-        reopened.roll_back(number, again=again)
+        reopened.roll_back(number, relearn_after=again)
         reopened.close()
     except BaseException:
         journal.close()

@@ -102,7 +102,7 @@ def evaluate(
     """
     check_format(format, "table", "csv", "json")
     from melee.errors import InputError
-    from melee.evaluation import compare, compare_live
+    from melee.evaluation import evaluate_live_many, evaluate_many
     from melee.explorers import parse
     from melee.history import History
 
@@ -114,7 +114,7 @@ def evaluate(
     declared = _range(reward_range)
     history = History.read(log, strict=strict, usable=True)
     _say_left_out(history)
-    found = compare(
+    found = evaluate_many(
         history,
         specs,
         baseline=baseline,
@@ -128,7 +128,9 @@ def evaluate(
     if not evaluated:
         reason = next(iter(found.values()))
         raise InputError(f"{log}: {reason}")
-    live = compare_live(history, specs, confidence=confidence, seed=seed, reward_range=declared)
+    live = evaluate_live_many(
+        history, specs, confidence=confidence, seed=seed, reward_range=declared
+    )
     rows = [_logged(evaluated[0])]
     rows += [_with_live(_row(spec, estimate), live[spec]) for spec, estimate in found.items()]
     if format == "json":

@@ -172,12 +172,12 @@ class AsyncClient:
         """End a trial."""
         return await self._do(self._calls.end_trial(name))
 
-    async def roll_back(self, to: int | str, *, again: int | None = None) -> dict[str, Any]:
+    async def roll_back(self, to: int | str, *, relearn_after: int | None = None) -> dict[str, Any]:
         """Have the agent know what it knew after an event, or a snapshot.
 
-        What came after the event `again` is learned again; by default nothing is.
+        What came after the event `relearn_after` is learned again; by default nothing is.
         """
-        return await self._do(self._calls.roll_back(to, again))
+        return await self._do(self._calls.roll_back(to, relearn_after))
 
     async def status(self) -> dict[str, Any]:
         """All that one may want to watch: windows, actions, alarms."""

@@ -157,11 +157,11 @@ class Calls:
         """A trial ends."""
         return self._call("DELETE", f"/trials/{quote(name, safe='')}", None, dict)
 
-    def roll_back(self, to: int | str, again: int | None) -> Request[dict[str, Any]]:
+    def roll_back(self, to: int | str, relearn_after: int | None) -> Request[dict[str, Any]]:
         """Back to what was known after an event."""
         body: dict[str, Any] = {"to": to}
-        if again is not None:
-            body["again"] = again
+        if relearn_after is not None:
+            body["relearn_after"] = relearn_after
         return self._call("POST", "/rollback", body, dict)
 
     def rank(self, context: Any, top: int, actions: Offer, id: str | None) -> Request[Ranking]:

@@ -4,8 +4,8 @@ from melee.evaluation.differences import Difference
 from melee.evaluation.doctor import Finding, examine
 from melee.evaluation.doctor.power import Power, detectable
 from melee.evaluation.estimates import Estimate, effective_sample_size
-from melee.evaluation.live import LiveEvaluation, compare_live, evaluate_live
-from melee.evaluation.off_policy import ESTIMATORS, Evaluation, compare, evaluate
+from melee.evaluation.live import LiveEvaluation, evaluate_live, evaluate_live_many
+from melee.evaluation.off_policy import ESTIMATORS, Evaluation, evaluate, evaluate_many
 
 __all__ = [
     "ESTIMATORS",
@@ -15,11 +15,11 @@ __all__ = [
     "Finding",
     "LiveEvaluation",
     "Power",
-    "compare",
-    "compare_live",
     "detectable",
     "effective_sample_size",
     "evaluate",
     "evaluate_live",
+    "evaluate_live_many",
+    "evaluate_many",
     "examine",
 ]

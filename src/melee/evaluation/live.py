@@ -202,7 +202,7 @@ def evaluate_live(
     return _evaluate(log, policy, name, confidence, whole_number("seed", seed, 0))
 
 
-def compare_live(
+def evaluate_live_many(
     history: "History",
     policies: Mapping[str, LivePolicy] | Iterable[str],
     *,
@@ -223,7 +223,7 @@ def compare_live(
     --------
     >>> from melee.history import History, Round
     >>> rounds = [Round([float(i % 5)], "ab"[i % 2], i % 2, 0.5) for i in range(200)]
-    >>> found = compare_live(History(rounds), ["uniform", "linucb"])
+    >>> found = evaluate_live_many(History(rounds), ["uniform", "linucb"])
     >>> found["linucb"].value > found["uniform"].value
     True
     """

@@ -63,8 +63,8 @@ class Evaluation:
     warnings
         Sentences that should be read before the numbers are used.
     difference
-        To the logged policy, or to the baseline of `compare`, by the same rounds; None for the
-        baseline itself, and where only the model was asked.
+        To the logged policy, or to the baseline of `evaluate_many`, by the same rounds; None for
+        the baseline itself, and where only the model was asked.
     settings
         Tau of `switch` and λ of `dros`, as they were chosen from the log.
     """
@@ -176,7 +176,7 @@ def evaluate(
     return _evaluation(log, name, answer, (LOGGED, _logged(log)), confidence, estimators)
 
 
-def compare(
+def evaluate_many(
     history: "History",
     policies: Mapping[str, Policy] | Iterable[str],
     *,
@@ -207,7 +207,7 @@ def compare(
     >>> from melee.history import History, Round
     >>> rounds = [Round([float(i % 5)], "ab"[i % 2], i % 2, 0.5) for i in range(100)]
     >>> policies = {"always b": lambda context: "b", "always c": lambda context: "c"}
-    >>> for name, found in compare(History(rounds), policies, estimators=["snips"]).items():
+    >>> for name, found in evaluate_many(History(rounds), policies, estimators=["snips"]).items():
     ...     print(found if isinstance(found, Exception) else found.estimates["snips"])
     1.0000 [0.9412, 1.0000]
     this log cannot evaluate always c: 100.0% of the policy's choices are actions that the log ...
@@ -215,7 +215,7 @@ def compare(
     Two policies by the same rounds:
 
     >>> policies = {"always a": lambda context: "a", "always b": lambda context: "b"}
-    >>> found = compare(History(rounds), policies, baseline="always a")
+    >>> found = evaluate_many(History(rounds), policies, baseline="always a")
     >>> found["always b"].difference.low > 0.5
     True
     """

@@ -37,12 +37,14 @@ async def change_actions(
     return served.agent.actions_
 
 
-async def roll_back(service: "Service", served: Served, to: Any, again: Any) -> dict[str, Any]:
+async def roll_back(
+    service: "Service", served: Served, to: Any, relearn_after: Any
+) -> dict[str, Any]:
     """Go back to what was known after an event, beside all else as far as that goes."""
     keeper = served.keeper
     async with service.one_change:
         number = seq_of(to) if isinstance(to, str) else to
-        change = _Return(keeper, await asyncio.to_thread(keeper.past, number, again))
+        change = _Return(keeper, await asyncio.to_thread(keeper.past, number, relearn_after))
         await service.alone(change)
         if service.sharing is None:  # else it has come with the event
             await asyncio.to_thread(keeper.try_snapshot)

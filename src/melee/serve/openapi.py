@@ -150,7 +150,7 @@ SCHEMAS: dict[str, Schema] = {
     "Actions": _object({"actions": _list(LABEL)}),
     "Changes": _object({"add": _list(LABEL), "remove": _list(LABEL)}, []),
     "Snapshot": _object({"event": WHOLE}),
-    "Rollback": _object({"to": {"type": ["integer", "string"]}, "again": WHOLE}, ["to"]),
+    "Rollback": _object({"to": {"type": ["integer", "string"]}, "relearn_after": WHOLE}, ["to"]),
     "RolledBack": _object({"event": WHOLE, "learned": WHOLE}),
     "Try": _object({"explorer": TEXT, "share": NUMBER}, ["share"]),
     "Trial": _object({"trial": TEXT, "explorer": _or_null("string"), "share": _or_null("number")}),

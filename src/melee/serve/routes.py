@@ -214,8 +214,8 @@ async def snapshot(call: Call) -> Answer:
 
 async def roll_back(call: Call) -> Answer:
     """What was known after an event, again."""
-    body = bodies.read(call.body, ("to", "again"), ("to",))
-    return Answer(await call.service.roll_back(call.served, body["to"], body.get("again")))
+    body = bodies.read(call.body, ("to", "relearn_after"), ("to",))
+    return Answer(await call.service.roll_back(call.served, body["to"], body.get("relearn_after")))
 
 
 async def list_trials(call: Call) -> Answer:

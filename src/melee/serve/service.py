@@ -231,9 +231,9 @@ class Service:
         """Have actions come and go; those that are there, or are not, already are no error."""
         return await changing.change_actions(self, served, added, removed)
 
-    async def roll_back(self, served: Served, to: Any, again: Any) -> dict[str, Any]:
+    async def roll_back(self, served: Served, to: Any, relearn_after: Any) -> dict[str, Any]:
         """Go back to what was known after an event, beside all else as far as that goes."""
-        return await changing.roll_back(self, served, to, again)
+        return await changing.roll_back(self, served, to, relearn_after)
 
     async def snapshot(self, served: Served) -> int:
         """Write a snapshot now; the number of the last event in it."""

@@ -72,16 +72,16 @@ def check_explorer(
     --------
     >>> check_explorer("uniform")
     """
-    for check in checks_for(explorer, twin, leave_out=leave_out):
+    for check in checks_for_explorer(explorer, twin, leave_out=leave_out):
         check()
 
 
-def checks_for(
+def checks_for_explorer(
     explorer: str | Explorer, twin: MakesTwin | None = None, *, leave_out: Collection[str] = ()
 ) -> list[Check]:
     """The checks that apply to an explorer, in order; see `check_explorer`.
 
-    >>> print(checks_for("uniform")[0])
+    >>> print(checks_for_explorer("uniform")[0])
     settings_are_written_and_read_again
     """
     chosen = parse(explorer)

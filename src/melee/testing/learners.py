@@ -22,7 +22,7 @@ from melee.learners.interface import (
 )
 from melee.states import arrays_of
 from melee.testing.checks import Check, refuses, require, require_close, select
-from melee.testing.explorers import checks_for
+from melee.testing.explorers import checks_for_explorer
 
 D, ROW, N_ROWS = 5, 1, 3
 """Inputs, and the model that learns among others, which stay as they are where it learns alone."""
@@ -95,7 +95,9 @@ def checks_for_learner(
         for function in functions
     ]
     names = {check.name for check in own}
-    explorers = [check for check in checks_for(_explorer(chosen)) if check.name not in names]
+    explorers = [
+        check for check in checks_for_explorer(_explorer(chosen)) if check.name not in names
+    ]
     return select([*own, *explorers], leave_out)
 
 
