@@ -43,6 +43,9 @@ endef
 demo: .venv/ready
 	$(BIN)/melee demo
 
+# Tests start many processes, each of which would compile every source that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 QUICK := -m "not long" --numprocesses auto --maxprocesses 4 --dist loadfile
 
 test: .venv/ready

@@ -244,7 +244,7 @@ def played(script, *arguments):
         ("from_vowpal_wabbit", ["--rounds=2000"], "effective sample size"),
         ("catalogue", ["--max-rounds=60"], "with features"),
         ("prices", ["--rounds=40", "--seeds=1"], "prices with a feature"),
-        ("news", ["--rounds=60", "--seeds=1"], "best possible"),
+        pytest.param("news", ["--rounds=60", "--seeds=1"], "best possible", marks=pytest.mark.long),
         ("news", ["--rounds=60", "--seeds=1", "--late=7"], "best possible"),
     ],
 )

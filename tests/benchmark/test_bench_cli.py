@@ -354,7 +354,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(suite, tmp_path, inline, mon
 def test_ctrl_c_leaves_a_store_that_is_resumed(to_all, suite, tmp_path):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "melee.cli", *map(str, bench_arguments(suite, out))]
-    command[command.index("--seeds") + 1] = "200"
+    command[command.index("--seeds") + 1] = "100"
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as driver:
@@ -381,6 +381,6 @@ def test_ctrl_c_leaves_a_store_that_is_resumed(to_all, suite, tmp_path):
         f"melee: interrupted with {len(store):,} cells kept in {out}; run the same command to go on"
     )
     if not to_all:
-        found = bench(suite, out, n_seeds=200, engine=InlineEngine())
-        whole = bench(suite, tmp_path / "whole", n_seeds=200, engine=InlineEngine())
+        found = bench(suite, out, n_seeds=100, engine=InlineEngine())
+        whole = bench(suite, tmp_path / "whole", n_seeds=100, engine=InlineEngine())
         assert found.fingerprint() == whole.fingerprint()

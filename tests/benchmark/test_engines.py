@@ -289,6 +289,7 @@ def test_dask_with_a_killed_worker_gives_what_local_processes_give(scheduler, tm
     assert killed
 
 
+@pytest.mark.long
 def test_dask_starts_a_cluster_of_its_own_and_takes_it_down(suite, tmp_path, expected):
     found = bench(suite, tmp_path, engine=DaskEngine(2))
     assert found.fingerprint() == expected.fingerprint()

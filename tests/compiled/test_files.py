@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -41,7 +42,8 @@ agent = melee.Agent(["a", "b", "c"], "uniform", seed=3)
 melee.compile_now(agent)
 decision = agent.act({"x": 1.0})
 agent.learn(decision.id, 1.0)
-print("compiled" if any(one.compiled for one in agent._programs) else "loaded", agent.fingerprint)
+print(sum(one.compiled for one in agent._programs), agent.fingerprint)
+print("all of Numba:", "numba.np.npyimpl" in sys.modules)
 print("working directory:", os.listdir("."))
 """
 
@@ -150,31 +152,66 @@ def test_the_oldest_files_are_removed(kept, monkeypatch):
 
 # -- whole processes -----------------------------------------------------------------------------
 
+N_PROGRAMS = 3  # of the agent in DECIDE
 
-def decide(cwd, *, user=None, **environment):
-    """A process that makes an agent: its first line, and what it finds in its directory."""
+
+class Decided(NamedTuple):
+    """What a process that made an agent has said."""
+
+    lines: list[str]  # of the log
+    n_compiled: int
+    fingerprint: str
+    all_of_numba: bool  # whether it imported what only compiling needs
+
+
+def start(cwd, *, user=None, **environment):
+    """A process that makes an agent."""
     plain = {k: v for k, v in os.environ.items() if not k.startswith(("MELEE_", "XDG_", "HOME"))}
     python = sys.executable if user is None else str(for_all())
     path = os.pathsep.join([str(ROOT / "src"), sysconfig.get_path("purelib")])
-    done = subprocess.run(
+    return subprocess.Popen(
         [python, "-B", "-c", DECIDE],
         env={**plain, "PYTHONPATH": path, **environment},
-        cwd=cwd, user=user, capture_output=True, text=True, check=False,
+        cwd=cwd, user=user, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    *lines, result, directory = done.stdout.splitlines()
+
+
+def end(process):
+    """What it says, and that it found nothing in its directory."""
+    said, errors = process.communicate()
+    assert process.returncode == 0, errors
+    *lines, result, numba, directory = said.splitlines()
     assert directory == "working directory: []"
-    return lines, result
+    n_compiled, fingerprint = result.split()
+    return Decided(lines, int(n_compiled), fingerprint, numba == "all of Numba: True")
+
+
+def decide(cwd, **options):
+    return end(start(cwd, **options))
+
+
+class Filled(NamedTuple):
+    """A directory that holds what DECIDE needs, and the processes that filled it."""
+
+    place: Path
+    four: list[Decided]
+
+    @property
+    def loaded(self):
+        """What every process says that finds the directory."""
+        return Decided([], 0, self.four[0].fingerprint, all_of_numba=False)
+
+    @property
+    def compiled(self):
+        """What a process says that finds nothing, and can keep what it compiles."""
+        return Decided([], N_PROGRAMS, self.four[0].fingerprint, all_of_numba=True)
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
-    """A directory that holds what DECIDE needs, and the agent's fingerprint there."""
     place, empty = tmp_path_factory.mktemp("filled"), tmp_path_factory.mktemp("empty")
-    lines, result = decide(empty, MELEE_CACHE_DIR=str(place))
-    assert result.startswith("compiled")
-    assert lines == []
-    return place, result.split()[1]
+    four = [start(empty, MELEE_CACHE_DIR=str(place)) for _ in range(4)]
+    return Filled(place, [end(one) for one in four])
 
 
 @pytest.fixture
@@ -194,66 +231,46 @@ def opened(place):
     return str(place)
 
 
-def test_what_is_kept_is_loaded(filled, empty):
-    place, fingerprint = filled
-    assert decide(empty, MELEE_CACHE_DIR=str(place)) == ([], f"loaded {fingerprint}")
+def test_of_four_processes_that_start_at_once_one_compiles(filled):
+    assert [one.lines for one in filled.four] == [[]] * 4
+    # Programs, each by one of the four.
+    assert sum(one.n_compiled for one in filled.four) == N_PROGRAMS
+    assert len({one.fingerprint for one in filled.four}) == 1
 
 
-def test_what_is_loaded_needs_little_of_numba(filled, empty):
+def test_what_is_kept_is_loaded_and_needs_little_of_numba(filled, empty):
     """Half a second of imports is for who compiles."""
-    script = DECIDE + "print('numba.np.npyimpl' in sys.modules, 'numba' in sys.modules)\n"
-    plain = {k: v for k, v in os.environ.items() if not k.startswith("MELEE_")}
-    said = [
-        subprocess.run(
-            [sys.executable, "-B", "-c", script],
-            env={**plain, "PYTHONPATH": str(ROOT / "src"), "MELEE_CACHE_DIR": str(place)},
-            cwd=empty, capture_output=True, text=True, check=True,
-        ).stdout.splitlines()
-        for place in (filled[0], "/proc/nowhere")
-    ]  # fmt: skip
-    assert [lines[-3].split()[0] for lines in said] == ["loaded", "compiled"]
-    assert [lines[-1] for lines in said] == ["False True", "True True"]
+    assert decide(empty, MELEE_CACHE_DIR=str(filled.place)) == filled.loaded
+    assert all(one.all_of_numba for one in filled.four if one.n_compiled)
 
 
 @as_root
 def test_a_directory_that_cannot_be_written_is_read(filled, empty):
-    place, fingerprint = filled
-    given = decide(empty, user=NOBODY, MELEE_CACHE_DIR=opened(place))
-    assert given == ([], f"loaded {fingerprint}")
+    given = decide(empty, user=NOBODY, MELEE_CACHE_DIR=opened(filled.place))
+    assert given == filled.loaded
 
 
 @as_root
-def test_a_user_without_a_home_and_with_nothing_to_write_compiles_in_memory(filled, empty):
-    lines, result = decide(empty, user=54321)  # of whom nothing is known
-    assert result == f"compiled {filled[1]}"
-    assert len(lines) == 1
-    assert "compiled in memory" in lines[0]
-    lines, result = decide(empty, user=NOBODY, HOME="/", MELEE_CACHE_DIR="/proc/nowhere")
-    assert result == f"compiled {filled[1]}"
-    assert len(lines) == 1
+@pytest.mark.parametrize(
+    ("user", "environment"),
+    [
+        pytest.param(54321, {}, id="of whom nothing is known"),
+        pytest.param(
+            NOBODY, {"HOME": "/", "MELEE_CACHE_DIR": "/proc/nowhere"},
+            id="told to keep it nowhere", marks=pytest.mark.long,
+        ),
+    ],
+)  # fmt: skip
+def test_a_user_with_nothing_to_write_compiles_in_memory(user, environment, filled, empty):
+    given = decide(empty, user=user, **environment)
+    assert given._replace(lines=[]) == filled.compiled
+    assert len(given.lines) == 1
+    assert "compiled in memory" in given.lines[0]
 
 
 def test_damaged_code_is_compiled_again(filled, empty, tmp_path):
-    place = Path(shutil.copytree(filled[0], tmp_path / "damaged"))
+    place = Path(shutil.copytree(filled.place, tmp_path / "damaged"))
     for path in place.glob("*.code"):
         path.write_bytes(path.read_bytes()[:-100])
-    assert decide(empty, MELEE_CACHE_DIR=str(place)) == ([], f"compiled {filled[1]}")
-    assert decide(empty, MELEE_CACHE_DIR=str(place)) == ([], f"loaded {filled[1]}")
-
-
-def test_of_four_processes_that_start_at_once_one_compiles(empty, tmp_path):
-    plain = {k: v for k, v in os.environ.items() if not k.startswith("MELEE_")}
-    script = DECIDE.replace("any(one", "[one").replace("agent._programs)", "agent._programs]")
-    script = script.replace('"compiled" if [', "sum([").replace('] else "loaded"', "])")
-    plain |= {"PYTHONPATH": str(ROOT / "src"), "MELEE_CACHE_DIR": str(tmp_path / "at once")}
-    four = [
-        subprocess.Popen(
-            [sys.executable, "-B", "-c", script],
-            env=plain,
-            cwd=empty, stdout=subprocess.PIPE, text=True,
-        )
-        for _ in range(4)
-    ]  # fmt: skip
-    answers = [one.communicate()[0].splitlines()[0].split() for one in four]
-    assert sum(int(compiled) for compiled, _ in answers) == 3  # programs, each by one of the four
-    assert len({fingerprint for _, fingerprint in answers}) == 1
+    assert decide(empty, MELEE_CACHE_DIR=str(place)) == filled.compiled
+    assert decide(empty, MELEE_CACHE_DIR=str(place)) == filled.loaded

@@ -48,7 +48,7 @@ def in_worlds(name, n_rounds, seed):
 @pytest.mark.parametrize(
     "name", ["mild", "mild, many actions", "rare rewards", "nearly the same policy"]
 )
-@pytest.mark.parametrize("n_rounds", [200, 1000])
+@pytest.mark.parametrize("n_rounds", [200, pytest.param(1000, marks=pytest.mark.long)])
 def test_differences_to_the_logged_policy_hold_the_truth(name, n_rounds):
     held = held_always = 0
     for seed in range(200):

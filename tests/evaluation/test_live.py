@@ -274,7 +274,7 @@ def test_intervals_hold_what_explorers_earn_live_as_often_as_they_say():
     held: dict[str, list[bool]] = {}
     for world in ("clicks, 2 actions", "labels, mixed log"):
         explorers = (EXPLORER, "linucb:alpha=0.2", "softmax")
-        for cell in cells(WORLDS[world], explorers, n_rounds=250, n_logs=5, n_live=40):
+        for cell in cells(WORLDS[world], explorers, n_rounds=160, n_logs=5, n_live=40):
             for name in cell.found:
                 held.setdefault(name, []).extend(cell.holds(name).tolist())
     for name in ("dr", "replay"):

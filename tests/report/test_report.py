@@ -284,7 +284,7 @@ def test_no_p_value_is_below_the_smallest(results):
 
 
 def test_a_page_has_the_title_that_it_is_given(results, tmp_path):
-    path = write_report(results, tmp_path, title=" Spring <i>2026</i> ")
+    path = write_report(fabricate(1, 1, 1), tmp_path, title=" Spring <i>2026</i> ")
     assert embedded(path)["title"] == "Spring <i>2026</i>"
     assert "<title>Spring &lt;i&gt;2026&lt;/i&gt;</title>" in path.read_text()
     assert collect(results).title == "fabricated: explorers compared"
