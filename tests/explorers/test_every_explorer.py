@@ -7,12 +7,8 @@ from melee.errors import InputError
 from melee.explorers import EXPLORERS, Problem
 from melee.loop import simulate
 from melee.preparation import prepare
-<<<<<<< HEAD
 from melee.testing import checks_for_explorer
-=======
-from melee.testing import checks_for
 from tests.seldom import seldom
->>>>>>> test-time
 from tests.twins import twin
 
 # The defaults of every explorer, and settings under which more of them draw at random. They
@@ -29,15 +25,9 @@ SPECS = [
 ]
 FEW = ("uniform", "epsilon-greedy", "linucb", "cover", "melee")
 CHECKS = [
-<<<<<<< HEAD
-    pytest.param(check, id=f"{spec}-{check}")
-    for spec in SPECS
-    for check in checks_for_explorer(spec, twin)
-=======
     pytest.param(check, id=f"{spec}-{check}", marks=seldom(check, spec, FEW))
     for spec in SPECS
-    for check in checks_for(spec, twin)
->>>>>>> test-time
+    for check in checks_for_explorer(spec, twin)
 ]
 every_name = pytest.mark.parametrize("name", EXPLORERS)
 
