@@ -131,6 +131,8 @@ drafts = st.builds(
     st.floats(0, 2e9),
     texts.map(lambda text: '{"x":"' + text + '"}'),
     st.none(),
+    st.none(),  # whose event it is comes with its place
+    st.none(),  # a snapshot beside it has a checksum of its own
 )
 
 
