@@ -251,6 +251,27 @@ def test_nodes_that_start_at_once_with_the_same_try_begin_it_once(address):
         assert list(verify(reading(address))) == []
 
 
+@pytest.mark.parametrize("trials", [None, HALF])
+def test_a_node_that_starts_while_a_trial_begins_has_its_agent(nodes, address, monkeypatch, trials):
+    first, _ = nodes
+    opening = joining.opening
+
+    def late(service):
+        """Another node is quicker to take the lock, and begins the trial."""
+        monkeypatch.undo()
+        told = first.ask("PUT", "/v1/trials/uniform", {"explorer": "uniform", "share": 0.5})
+        assert told[0] == 200
+        return opening(service)
+
+    monkeypatch.setattr(joining, "opening", late)
+    third = Node(first.runner, address, trials=trials)
+    assert sorted(third.service.agents) == ["agent", "agent.uniform"]
+    live([third], 20)
+    assert third.service.agents["agent.uniform"].agent.n_learned_ > 0
+    check_nodes([*nodes, third], address)
+    third.close()
+
+
 def test_a_try_that_is_otherwise_than_the_trial_there_is_refused(nodes, address):
     first, _ = nodes
     live(nodes, 5)

@@ -19,19 +19,18 @@ if TYPE_CHECKING:
 
 
 def open_all(service: "Service", parameters: dict[str, dict[str, Any]]) -> None:
-    """Go on with all agents that are there, and make those that are not."""
+    """Go on with all agents that are there, and make those that are not; in `opening`."""
     names = [*dict.fromkeys((*service.journal.store.agents(), *parameters))]
     if len(names) > service.max_agents:
         raise InputError(f"there are {len(names)} agents; expected at most {service.max_agents}")
-    with opening(service):
-        for name in names:
-            own = service.journal.another(name)
-            given = parameters.get(name)
-            try:
-                agent = reopen(own) if given is None else Agent(**given, journal=own)
-            except InputError as error:
-                raise InputError(f"agent {shown(name)}: {error}") from None
-            service.take(name, agent)
+    for name in names:
+        own = service.journal.another(name)
+        given = parameters.get(name)
+        try:
+            agent = reopen(own) if given is None else Agent(**given, journal=own)
+        except InputError as error:
+            raise InputError(f"agent {shown(name)}: {error}") from None
+        service.take(name, agent)
 
 
 def opening(service: "Service") -> AbstractContextManager[Any]:

@@ -75,11 +75,12 @@ class Service:
         trials
             Of the agent called `agent`: explorers and shares, by name.
         """
-        joining.open_all(self, parameters)
-        if self.journal.is_shared:
-            self.sharing = Sharing(self.journal, self._keepers, partial(joining.adopt, self))
-            for served in self.agents.values():
-                joining.share(served, self.sharing)
+        with joining.opening(self):
+            joining.open_all(self, parameters)
+            if self.journal.is_shared:
+                self.sharing = Sharing(self.journal, self._keepers, partial(joining.adopt, self))
+                for served in self.agents.values():
+                    joining.share(served, self.sharing)
         self._past = noting.look_back(self)
         for served in self.agents.values():
             trying.look_back(served)
