@@ -33,6 +33,7 @@ def server(tmp_path_factory):
             client.reward_many(
                 {one.id: float(rng.random() < 0.4) for one in made if one.action != "sports"}
             )
+            client.trials()  # so that they are judged when the page asks for the first time
         yield server
 
 
