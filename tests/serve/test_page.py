@@ -70,6 +70,8 @@ def test_the_page_asks_for_a_key_and_shows_what_goes_on(window, server, width):
     assert window.run("return document.querySelectorAll('img').length") == 0
     width = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert window.run(width) == 0
+    inside = "e => e.scrollWidth <= e.clientWidth"  # nothing is only there for who moves a table
+    assert window.run(f"return [...document.querySelectorAll('section')].every({inside})")
     size = "const box = document.querySelector('#course text').getBoundingClientRect(); return "
     assert window.run(f"{size} box.height") > 9  # of what people read, on a phone as well
     assert window.run(f"{size} box.left") >= 0
