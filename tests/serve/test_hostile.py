@@ -192,6 +192,9 @@ def test_raw_bytes_slow_headers_and_endless_ones_do_not_disturb_others(tmp_path)
         endless = b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: y\r\n" % i for i in range(20_000))
         said = send(endless)
         assert not said or said.startswith(b"HTTP/1.1 431")
+        for n, status in ((65_000, b"200"), (66_000, b"431"), (120_000, b"431")):
+            said = send(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + n * b"y" + b"\r\n\r\n")
+            assert said.startswith(b"HTTP/1.1 " + status), n
         body = b'{"context": {"x": 1}}'
         head = f"POST /v1/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
         began = time.monotonic()

@@ -49,14 +49,26 @@ class Protocol(HttpToolsProtocol):
                 self._timer = self.loop.call_later(PATIENCE, self._give_up)
         super().data_received(data)
         if self._head > HEADERS and not self.transport.is_closing():
-            self.transport.write(_TOO_LARGE)
-            self.transport.close()
+            self._refuse()
 
     def on_headers_complete(self) -> None:
         """Go on with the body, which the application limits."""
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > HEADERS:
+            raise ValueError("all of them came at once")  # which ends in `send_400_response`
         self._head = -1
         self._cancel()
         super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request, or too large a one."""
+        if self._head > HEADERS:
+            self._refuse()
+        else:
+            super().send_400_response(msg)
+
+    def _refuse(self) -> None:
+        self.transport.write(_TOO_LARGE)
+        self.transport.close()
 
     def on_message_complete(self) -> None:
         """Wait for the next request."""
