@@ -108,6 +108,19 @@ def test_a_visitor_stays_in_a_trial_and_counts_once(place):
     trials.close()
 
 
+def test_an_id_is_taken_whoever_has_decided(place):
+    trials = Trials(Agent(ACTIONS, QUICK, journal=place))
+    trials.begin("random", "uniform", share=0.5)
+    for i in range(12):
+        trials.act({"x": i}, id=f"i{i}", unit="ann")
+        for unit in ("ann", "bob", "cem", "dora", "eve", "fay"):
+            with pytest.raises(InputError, match=f"id 'i{i}' is taken by an earlier decision"):
+                trials.act({"x": i}, id=f"i{i}", unit=unit)
+    with pytest.raises(InputError, match="id is 7; expected a text"):
+        trials.act({"x": 1}, id=7)  # type: ignore[arg-type]
+    trials.close()
+
+
 def test_a_tally_of_shares_is_the_difference_of_averages_at_any_time():
     rng = np.random.default_rng(0)
     tally = Tally()

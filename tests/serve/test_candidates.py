@@ -91,6 +91,10 @@ def test_rankings_have_places_with_rewards_of_their_own_and_are_repeated(shop):
     assert ask(shop, actions=shelf, top=3, id="r") == (200, ranking)
     assert ask(shop, actions=shelf, top=2, id="r")[0] == 409
     assert ask(shop, actions={**shelf, "a0": {"hours": 9}}, top=3, id="r")[0] == 409
+    assert ask(shop, actions=shelf, id="d")[0] == 200
+    assert ask(shop, actions=shelf, top=3, id="d")[0] == 409
+    status, answer = shop.ask("POST", "/v1/decisions/r/reward", {"reward": 1})
+    assert (status, "'r' is a ranking, whose places have" in answer["error"]) == (404, True)
     rewards = [{"id": f"r/{place}", "reward": float(place == 2)} for place in (1, 2, 3)]
     assert shop.ask("POST", "/v1/rewards", {"rewards": rewards})[1]["learned"] == 3
     assert shop.ask("GET", "/v1/decisions/r%2F2")[1]["reward"] == 1.0

@@ -88,6 +88,30 @@ def test_a_decision_of_a_trial_is_asked_for_again_rewarded_and_looked_at_as_any_
         assert local.ask("GET", f"/v1/decisions/{id.replace(' ', '%20')}")[1]["reward"] == 1.0
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_decision_of_a_trial_is_not_made_again_by_others(local, ended):
+    trial(local, "random", explorer="uniform", share=0.5)
+    ids = [f"i{n}" for n in range(12)]
+    bodies = [{"context": {"x": n}, "id": id} for n, id in enumerate(ids)]
+    made = [local.ask("POST", "/v1/decisions", body)[1] for body in bodies]
+    assert len({one["policy"] for one in made}) == 2
+    if ended:
+        local.ask("DELETE", "/v1/trials/random")
+    assert [local.ask("POST", "/v1/decisions", body) for body in bodies] == [(200, o) for o in made]
+    for first in range(12):  # many at once, whoever has made the first of them
+        order = [*range(first, 12), *range(first)]
+        contexts, again = [{"x": n} for n in order], [ids[n] for n in order]
+        more = {"contexts": [{"x": -1}, *contexts], "ids": [f"new {first}", *again]}
+        for asked, new in (({"contexts": contexts, "ids": again}, 0), (more, 1)):
+            status, answer = local.ask("POST", "/v1/decisions", asked)
+            assert (status, answer["decisions"][new:]) == (200, [made[n] for n in order])
+    for one, body in zip(made, bodies, strict=True):
+        assert local.ask("POST", "/v1/decisions", {**body, "chosen": one["action"]})[0] == 409
+        assert local.ask("POST", "/v1/decisions", {**body, "top": 2})[0] == 409
+    family = [local.service.agents[name].agent for name in ("agent", "agent.random")]
+    assert sum(agent.n_pending_ for agent in family) == 12 + 12
+
+
 def test_a_visitor_stays_in_a_trial_and_many_contexts_are_drawn_together(local):
     trial(local, "random", explorer="uniform", share=0.5)
     for unit in ("ann", "bob", "cem", "dora", "eve"):
@@ -168,6 +192,9 @@ def test_an_apprentice_repeats_and_learns(tmp_path):
             assert local.ask("POST", "/v1/decisions", body) == (200, made)
             other = {**body, "chosen": next(one for one in ACTIONS if one != action)}
             assert local.ask("POST", "/v1/decisions", other)[0] == 409
+            assert local.ask("POST", "/v1/decisions", {**body, "probability": 0.5})[0] == 409
+            asked = {"context": body["context"], "id": body["id"]}  # what the agent would choose
+            assert local.ask("POST", "/v1/decisions", asked)[0] == 409
         reward = float(rng.random() < WORTH[action])
         local.ask("POST", f"/v1/decisions/i{number}/reward", {"reward": reward})
     (found,) = local.ask("GET", "/v1/trials")[1]["trials"]
@@ -224,6 +251,7 @@ def test_trials_shadows_and_choices_among_candidates(tmp_path):
         {"chosen": "a", "probability": True},
         {"chosen": "a", "actions": ["b"]},
         {"chosen": "a", "explain": True},
+        {"chosen": "a", "top": 2},
         {"chosen": "a", "contexts": [{"x": 1}]},
         {"probability": 0.5},
         {"unit": 7},

@@ -88,12 +88,8 @@ class Pending:
         if id in self.waiting:
             return False
         if id not in self.done:
-            first = f"{id}/1"
-            if first in self.waiting or first in self.done:
-                raise InputError(
-                    f"{shown(id)} is a ranking, whose places have rewards of their own; send that "
-                    f"of each: {shown(first)} and so on"
-                )
+            if self.knows(f"{id}/1"):
+                raise InputError(is_ranking(id))
             raise InputError(
                 f"decision {shown(id)} is not known: it was not made here, or its reward came long "
                 "ago; learn from the full record: learn(context, action, reward, probability)"
@@ -179,6 +175,15 @@ class Pending:
             for id, reward in done:
                 pending.done[read_id(id)] = None if reward is None else check_reward(reward)
         return pending
+
+
+def is_ranking(id: str) -> str:
+    """What is said where the reward of a decision comes for a ranking."""
+    first = f"{id}/1"
+    return (
+        f"{shown(id)} is a ranking, whose places have rewards of their own; send that of each: "
+        f"{shown(first)} and so on"
+    )
 
 
 def check_same(decision: Decision, waiting: Waiting) -> None:

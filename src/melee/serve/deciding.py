@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from melee.agent.arguments import is_for_each
-from melee.agent.keeping import GIVEN
 from melee.contexts import read_context
 from melee.errors import InputError, shown
-from melee.labels import Label, label_to_json
+from melee.labels import Label
 from melee.serve import noting, repeating, trying
 from melee.serve.forms import explanation_to_json, to_json
 from melee.serve.ids import is_taken
@@ -64,15 +63,15 @@ async def follow(
     """A choice of the caller's, repeated; it is learned from when its reward comes."""
     agent = served.agent
     await service.turn(served, [] if id is None else [id])
+    if id is not None and trying.owner(service, served, id) is not served:
+        raise repeating.is_another_choice(id)
     try:
         decision = agent.follow(context, chosen, probability=probability, actions=actions, id=id)
     except InputError:
         if id is None or not is_taken(served, id):
             raise
-        again = await repeating.again(service, served, id, read_context(context), actions)
-        if again["policy"] != GIVEN or again["action"] != label_to_json(chosen):
-            raise Refusal(409, f"id {shown(id)} is taken by another choice") from None
-        return again
+        given = (chosen, probability)
+        return await repeating.again(service, served, id, read_context(context), actions, given)
     served.follows = True
     noting.decided(served, [decision])
     await service.on_disk(served)
@@ -83,7 +82,11 @@ async def rank(
     service: "Service", served: Served, context: Any, actions: Any, id: str | None, top: Any
 ) -> dict[str, Any]:
     """Several actions, best first; the same ones again for the same request and id."""
-    await service.turn(served, [] if id is None else [f"{id}/1"])
+    await service.turn(served, [] if id is None else [id, f"{id}/1"])
+    if id is not None and trying.owners(service, served, [id]):
+        raise Refusal(
+            409, f"id {shown(id)} is taken by a decision; give each ranking an id of its own"
+        )
     try:
         ranking = served.agent.act(context, actions=actions, id=id, top=top)
     except InputError:
@@ -110,28 +113,28 @@ async def decide_many(
     """
     await service.turn(served, ids or ())
     first = None if not ids or not isinstance(ids[0], str) else ids[0]
-    served, _, about = trying.drawn(service, served, first, unit, many=True)
-    return await _decide_many(service, served, contexts, actions, ids, about)
+    drawn, _, about = trying.drawn(service, served, first, unit, many=True)
+    return await _decide_many(service, served, drawn, contexts, actions, ids, about)
 
 
 async def _decide_many(
     service: "Service",
     served: Served,
+    drawn: Served,
     contexts: list[Any],
     actions: Any,
     ids: list[Any] | None,
     about: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """The same in a turn, by whoever was drawn."""
-    agent = served.agent
-    taken = set() if ids is None else {id for id in ids if is_taken(served, id)}
+    """The same in a turn, by whoever was drawn; what was made before is whoever's it is."""
+    agent = drawn.agent
+    taken = {} if ids is None else trying.owners(service, served, ids)
     if ids is None or not taken or len(ids) != len(contexts) or len(set(ids)) != len(ids):
-        with served.keeper.noting(**about):
+        with drawn.keeper.noting(**about):
             decisions = agent.act_many(contexts, actions=actions, ids=ids)
-        noting.decided(served, decisions)
-        await service.on_disk(served)
+        noting.decided(drawn, decisions)
+        await service.on_disk(drawn)
         return [to_json(decision) for decision in decisions]
-    await service.on_disk(served)
     each = None
     own_ones = agent.actions is None or is_for_each(actions)
     if own_ones and isinstance(actions, list) and len(actions) == len(ids):
@@ -140,7 +143,8 @@ async def _decide_many(
     for id, context in zip(ids, contexts, strict=True):
         if id in taken:
             own = each[id] if each is not None else actions
-            answers[id] = await repeating.again(service, served, id, read_context(context), own)
+            read = read_context(context)
+            answers[id] = await repeating.again(service, taken[id], id, read, own)
     new = [i for i, id in enumerate(ids) if id not in taken]
     if new:
         fresh = [ids[i] for i in new]
@@ -150,6 +154,6 @@ async def _decide_many(
             left = [each[id] for id in fresh]
             own = None if all(some is None for some in left) else left  # None: all actions
         await service.turn(served, fresh)
-        made = await _decide_many(service, served, rest, own, fresh, about)
+        made = await _decide_many(service, served, drawn, rest, own, fresh, about)
         answers |= dict(zip(fresh, made, strict=True))
     return [answers[id] for id in ids]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from melee.agent.pending import is_ranking
 from melee.checks import is_unicode
 from melee.errors import shown
 from melee.journal import Event
@@ -28,6 +29,8 @@ def is_taken(served: Served, id: Any) -> bool:
 def find(served: Served, id: str) -> Event:
     """The decision of that id, as the journal has it; a refusal if there is none."""
     event = _event(served, id)
+    if event is None and is_taken(served, f"{id}/1"):
+        raise Refusal(404, is_ranking(id))
     if event is None:
         raise Refusal(
             404,

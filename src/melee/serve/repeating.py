@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from melee.agent import offering
+from melee.agent.keeping import GIVEN
 from melee.agent.recalling import decision_of, offered_in
 from melee.contexts import Context
 from melee.errors import shown
 from melee.journal import Event
+from melee.labels import Label
 from melee.serve.forms import to_json
 from melee.serve.past import replay
 from melee.serve.refusals import Refusal
@@ -24,10 +26,14 @@ async def again(
     id: str,
     context: Context,
     actions: Any,
+    given: tuple[Label, float | None] | None = None,
     *,
     explain: bool = False,
 ) -> dict[str, Any]:
-    """The decision that was made under an id, if this is the same request."""
+    """The decision that was made under an id, if this is the same request.
+
+    `given` is what the caller has chosen, and its probability, where it has.
+    """
     await service.on_disk(served)
     event = served.keeper.journal.find(id)
     if event is None:
@@ -39,6 +45,15 @@ async def again(
             f"id {shown(id)} is taken by a decision about another context or other actions; "
             "give each decision an id of its own",
         )
+    if given is None:
+        is_same = decision.policy != GIVEN
+    else:
+        chosen, probability = given
+        chance = 1.0 if probability is None else probability
+        asked = (GIVEN, chosen, chance)
+        is_same = (decision.policy, decision.action, decision.probability) == asked
+    if not is_same:
+        raise is_another_choice(id)
     answer = to_json(decision)
     if explain:
         answer["explanation"] = await replay(service, served, id)
@@ -62,6 +77,13 @@ async def rank_again(
             f"{shown(top)}; give each ranking an id of its own",
         )
     return {"id": id, "places": places}
+
+
+def is_another_choice(id: str) -> Refusal:
+    """The refusal of an id that something else has: a decision, or what a caller has chosen."""
+    return Refusal(
+        409, f"id {shown(id)} is taken by another choice; give each decision an id of its own"
+    )
 
 
 def _is_offered(served: Served, event: Event, actions: Any) -> bool:

@@ -124,7 +124,7 @@ async def decide(call: Call) -> Answer:
 
 async def _follow(call: Call, body: bodies.Body, actions: Any) -> Answer:
     """A choice of the caller's."""
-    for name in ("contexts", "ids", "explain"):
+    for name in ("contexts", "ids", "explain", "top"):
         _check_absent(body, name, "one context, where the caller has chosen")
     chosen = bodies.labels({"chosen": [body["chosen"]]}, "chosen", 1) or []
     given = body.get("probability")

@@ -41,6 +41,12 @@ def owner(service: "Service", served: Served, id: str) -> Served:
     return served
 
 
+def owners(service: "Service", served: Served, ids: Sequence[str]) -> dict[str, Served]:
+    """Whose decisions they are, of ids that are taken."""
+    found = ((id, owner(service, served, id)) for id in ids)
+    return {id: mine for id, mine in found if is_taken(mine, id)}
+
+
 def new_id(served: Served) -> str | None:
     """An id for a decision that has none, where it matters who is drawn."""
     return unique_prefix() if _are_drawn(served) else None
@@ -66,10 +72,10 @@ def drawn(
     """
     if unit is not None and not 0 < len(unit) <= 200:
         raise InputError(f"unit is {shown(unit)}; expected a text of 1 to 200 characters")
+    if served.trials and id is not None and is_taken(mine := owner(service, served, id), id):
+        return mine, id, {}  # asked again, or by mistake
     if not _are_drawn(served):
         return served, id, {} if unit is None else {"unit": unit}
-    if id is not None and is_taken(mine := owner(service, served, id), id):
-        return mine, id, {}  # asked again, or by mistake
     name = (new or unique_prefix()) if id is None else id
     trial = draw(served.agent._trials.values(), name if unit is None else unit)
     chosen = served

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from melee.agent.ids import unique_prefix
+from melee.agent.ids import check_new, unique_prefix
 from melee.agent.keeping import Keeper
 from melee.agent.opening import reopen
 from melee.agent.recovering import recover
@@ -101,11 +101,20 @@ class Trials:
         """
         if unit is not None and not isinstance(unit, str):
             raise InputError(f"unit is {shown(unit)}; expected a text, such as a visitor's id")
+        if id is not None:
+            self._check_new(id)
         name = unique_prefix() if id is None else id
         agent = self._drawn(name if unit is None else unit)
         assert agent._keeper is not None
         with agent._keeper.noting(unit=unit):
             return agent.act(context, actions=actions, id=name)
+
+    def _check_new(self, id: str) -> None:
+        """Refuse an id that a decision of any of them has, whoever is drawn now."""
+        for agent in (self.agent, *self._others.values()):
+            check_new(id, agent._pending)
+            assert agent._keeper is not None
+            agent._keeper.check_new(id)
 
     def _drawn(self, unit: str) -> "Agent":
         trial = draw(self.agent._trials.values(), unit)
