@@ -160,6 +160,19 @@ def test_a_client_says_when_nobody_is_there():
         Client().decide({"x": float("nan")})
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_service_keeps_as_much_as_it_is_told(tmp_path, workers):
+    options = ("--actions", "a,b", "--explorer", "uniform", "--keep-mb", "0", "--workers", workers)
+    with running(tmp_path / "data", *options) as server:
+        with Client(str(server.url)) as client:
+            client.decide_many([{"x": 1}] * 10_000)  # after so many events it writes a snapshot
+        end = time.monotonic() + 30.0
+        while reading(tmp_path / "data").start.seq < 10_001:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert server.stop() == 0
+
+
 def test_a_clean_stop_answers_syncs_and_writes_a_snapshot(tmp_path):
     with running(tmp_path / "data", *OPTIONS) as server:
         with Client(str(server.url)) as client:

@@ -398,7 +398,7 @@ def test_nobody_asks_a_learner_whose_connection_has_just_ended(tmp_path):
 
 def test_what_cannot_be_started_again_and_again_ends_all_of_it(tmp_path, monkeypatch):
     monkeypatch.setattr("melee.serve.supervisor.TRIES", 2)
-    about = {"agents": {"agent": QUICK}, "data": str(tmp_path / "data"), "keep_days": None}
+    about = {"agents": {"agent": QUICK}, "data": str(tmp_path / "data"), "keep": {}}
     supervisor = Supervisor(1, "127.0.0.1", 0, about, log_level="error")
     supervisor.workers[0].module = "melee.serve.nothing"
     said: list[list[str]] = []

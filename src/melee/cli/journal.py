@@ -146,7 +146,8 @@ def compact(
         float | None, typer.Option(min=0, help="Drop events that are older.")
     ] = None,
     keep_mb: Annotated[
-        float | None, typer.Option("--keep-mb", min=0, help="Drop the oldest beyond so many MB.")
+        float | None,
+        typer.Option("--keep-mb", min=0, max=1e9, help="Drop the oldest beyond so many MB."),
     ] = None,
 ) -> None:
     """Write a snapshot of every agent, and drop events that are too old or too many.

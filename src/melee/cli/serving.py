@@ -56,6 +56,10 @@ def serve(
     keep_days: Annotated[
         float | None, typer.Option(help="How long events are kept; by default for ever.")
     ] = None,
+    keep_mb: Annotated[
+        float | None,
+        typer.Option("--keep-mb", min=0, max=1e9, help="How many MB are kept; by default all."),
+    ] = None,
     tries: Annotated[
         list[str] | None,
         typer.Option(
@@ -118,9 +122,10 @@ def serve(
         place = without_password(data)
         say(f"melee serves {listed} at http://{where}:{port}, data in {place}")
 
+    keep = {"keep_days": keep_days, "keep_bytes": None if keep_mb is None else int(keep_mb * 1e6)}
     if workers == 1:
         about = (parameters, trials)
-        _serve_alone(data, keep_days, about, known, (host, port), log_level, ready)
+        _serve_alone(data, keep, about, known, (host, port), log_level, ready)
     else:
         import asyncio
 
@@ -130,9 +135,9 @@ def serve(
         told: dict[str, Any] = {
             "agents": agents_to_json(parameters),
             "data": data,
-            "keep_days": keep_days,
+            "keep": keep,
+            "trials": trials,
         }
-        told["trials"] = trials
         supervisor = Supervisor(
             workers, host, port, told, keys=levels, log_level=log_level, log_format=log_format
         )
@@ -142,7 +147,7 @@ def serve(
 
 def _serve_alone(
     data: str,
-    keep_days: float | None,
+    keep: dict[str, Any],
     about: tuple[dict[str, dict[str, Any]], dict[str, tuple[str, float]]],
     known: Any,
     address: tuple[str, int],
@@ -159,7 +164,7 @@ def _serve_alone(
         from melee.serve.sockets import listen
 
         listening = listen(*address)
-        service = Service(open_journal(data, keep_days))
+        service = Service(open_journal(data, **keep))
         try:
             service.open(*about)
         except BaseException:

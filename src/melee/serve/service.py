@@ -329,6 +329,9 @@ class Service:
         return status.metrics(self)
 
 
-def open_journal(address: str, keep_days: float | None = None) -> Journal:
-    """The journal of a service: a directory for itself, or a database with others."""
-    return Journal(address, keep_days=keep_days, shared=is_shareable(address))
+def open_journal(address: str, **keep: Any) -> Journal:
+    """The journal of a service: a directory for itself, or a database with others.
+
+    `keep_days` and `keep_bytes` are as of `Journal`.
+    """
+    return Journal(address, **keep, shared=is_shareable(address))

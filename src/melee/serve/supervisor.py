@@ -78,7 +78,7 @@ class Supervisor:
     host, port
         Where; 0 takes a free port.
     learner
-        What the learner is told: `agents`, `data`, `keep_days` and `trials`, which begin once.
+        What the learner is told: `agents`, `data`, `keep` and `trials`, which begin once.
     keys
         Those of the service, with their levels.
     log_level, log_format
