@@ -31,8 +31,11 @@ endef
 .venv/ready: requirements/dev.txt pyproject.toml
 	$(call make-environment,.venv,requirements/dev.txt)
 
-.venv-peers/ready: requirements/peers.txt pyproject.toml
+.venv-peers/ready: requirements/peers.txt requirements/obp.txt pyproject.toml
 	$(call make-environment,.venv-peers,requirements/peers.txt)
+	rm $@
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/obp.txt
+	touch $@
 
 .venv-docs/ready: requirements/docs.txt pyproject.toml
 	$(call make-environment,.venv-docs,requirements/docs.txt)
@@ -78,7 +81,7 @@ release-check: .venv-release/ready
 	.venv-release/bin/python -m tools.release_check
 
 # The files that we write for VowpalWabbit, read by VowpalWabbit, which plays in a benchmark too;
-# estimates beside OBP's definitions.
+# estimates beside OBP's, on the logs that it brings.
 test-peers: .venv-peers/ready
 	.venv-peers/bin/python -m pytest tests/history tests/evaluation/test_obp.py tests/benchmark/test_vw_itself.py
 

@@ -279,7 +279,30 @@ def test_the_list_of_datasets_names_the_problem_of_each_and_goes_on(tmp_path, ed
     assert "the file is blank" in said
 
 
-def test_bad_usage_is_typers_to_tell(edge):
-    code, _, lines = edge("simulate", "--no-such-option")
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["simulat"], r"unknown command 'simulat'; did you mean 'simulate'\? Known: demo, bench"),
+        (["journal", "shwo"], r"unknown command 'shwo'; did you mean 'show'\? Known: verify"),
+        (
+            ["bench", "--explorer", "linucb"],
+            r"unknown option of melee bench '--explorer'; did you mean '--explorers'\? Known",
+        ),
+        (["bench"], r"--suite is missing; melee bench --help says what it takes"),
+        (["report"], r"DIRECTORY is missing; melee report --help"),
+        (["explorers", "x"], r"x was not expected; melee explorers --help"),
+        (["demo", "--seeds"], r"--seeds needs a value; melee"),
+        (["demo", "--seeds", "0"], r"--seeds: .*1.*; melee demo --help"),
+        (["demo", "--seeds", "two"], r"--seeds: .*; melee demo --help"),
+    ],
+)
+def test_arguments_that_are_wrong_get_a_sentence_like_all_else(arguments, sentence, edge):
+    code, said, (line,) = edge(*arguments)
+    assert (code, said) == (2, "")
+    assert re.match(f"melee: {sentence}", line)
+
+
+def test_without_a_command_there_is_help(edge):
+    code, said, lines = edge()
     assert code == 2
-    assert "Traceback" not in "".join(lines)
+    assert "Usage: melee" in said + "\n".join(lines)

@@ -251,3 +251,15 @@ def _not_usable(what: str, value: Any, where: str = "the context") -> InputError
         f"{where} holds {shown(value)} at {what}; expected a finite number within ±1e100, or None "
         "under a name where it is missing"
     )
+
+
+def context_to_json(features: Context) -> Any:
+    """A context, or features, as they are written."""
+    return features if isinstance(features, dict) else features.tolist()
+
+
+def context_from_json(given: Any) -> Context:
+    """A context as it was written: names and values, or numbers."""
+    if isinstance(given, dict):
+        return {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    return read_context(np.array(given, np.float64))

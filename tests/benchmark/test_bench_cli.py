@@ -22,6 +22,8 @@ from melee.cli import app
 from melee.cli import benchmark as commands
 from melee.datasets import read_table
 from melee.errors import MeleeError
+from melee.statistics import compare_pairs
+from melee.statistics.matrix import TESTS
 from tests.benchmark.made import (
     SPECS,
     InlineEngine,
@@ -108,13 +110,34 @@ def test_results_have_one_row_per_run_in_every_format(finished, expected):
 def test_compare_has_one_row_per_pair_in_every_format(finished):
     out, _ = finished
     rows = json.loads(call("compare", out, "--format", "json").stdout)
-    assert [list(row) for row in rows] == [["row", "column", "wins", "losses"]] * len(rows)
+    columns = ["row", "column", "wins", "losses", "wins_by_rounds", "losses_by_rounds"]
+    assert [list(row) for row in rows] == [columns] * len(rows)
     pairs = {frozenset([row["row"], row["column"]]) for row in rows}
     assert pairs == {frozenset(pair) for pair in itertools.combinations(SPECS, 2)}
     text = call("compare", out, "--format", "csv").stdout.splitlines()
-    assert text[0] == "row,column,wins,losses"
+    assert text[0] == ",".join(columns)
     assert len(text) == len(rows) + 1
     assert "wins" in call("compare", out).stdout
+
+
+def test_compare_counts_by_the_test_that_holds_its_level_and_by_the_papers(finished, expected):
+    out, _ = finished
+    rows = json.loads(call("compare", out, "--format", "json").stdout)
+    for test, end in zip(TESTS, ["_by_rounds", ""], strict=True):
+        pairs = compare_pairs(expected, test=test)
+        assert [(pair.row, pair.column, pair.wins, pair.losses) for pair in pairs] == [
+            (row["row"], row["column"], row[f"wins{end}"], row[f"losses{end}"]) for row in rows
+        ]
+
+
+def test_compare_says_what_one_seed_cannot_tell(suite, tmp_path, inline):
+    out = tmp_path / "out"
+    call(*bench_arguments(suite, out, "--seeds", 1, "--explorers", ",".join(SPECS[:2])))
+    said = call("compare", out, "--format", "json")
+    (row,) = json.loads(said.stdout)
+    assert row["wins"] is None
+    assert row["wins_by_rounds"] is not None
+    assert "needs two or more: --seeds 3" in said.stderr
 
 
 def test_the_report_says_how_many_datasets_are_complete_and_which_are_not(finished, tmp_path):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,8 @@ def bad_log(tmp_path):
     return str(path)
 
 
-def run(*arguments):
-    console.width = 200  # whatever the terminal of the tests is
+def run(*arguments, width=200):
+    console.width = width  # whatever the terminal of the tests is
     return runner.invoke(app, list(arguments))
 
 
@@ -158,6 +159,17 @@ def test_evaluate_shows_three_digits_of_small_rates(tmp_path):
     History(rounds).write(path)
     result = run("evaluate", str(path), "--explorers", "uniform")
     assert "0.00431" in result.stdout  # 5 of 1160
+    narrow = run("evaluate", str(path), "--explorers", "uniform", width=80)
+    assert "…" not in narrow.stdout
+
+
+def test_no_terminal_is_too_narrow_for_the_ends_of_intervals(log):
+    def numbers(width):
+        shown = run("evaluate", log, "--explorers", f"{EXPLORER},uniform", width=width).stdout
+        assert "…" not in shown
+        return sorted(re.findall(r"-?\b\d\.\d{3,}", shown))
+
+    assert numbers(60) == numbers(80) == numbers(200)
 
 
 def test_logs_and_options_that_cannot_be_used_are_refused(log, bad_log, tmp_path):

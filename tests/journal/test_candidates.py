@@ -14,7 +14,7 @@ from melee.agent.exporting import rounds
 from melee.agent.recovering import recover
 from melee.auditing import audit
 from melee.history import History
-from melee.journal import Journal, events, verify
+from melee.journal import Journal, events, offers, verify
 from tests.journals import keeper_of, reading, straight
 
 TOPICS = ("sport", "film", "news")
@@ -185,11 +185,11 @@ def test_candidates_that_repeat_take_little_room(tmp_path):
     agent.close()
     journal = reading(tmp_path)
     bodies = [event.body for event in journal.events() if event.kind == events.DECISION]
-    offers = {event.content["offer"] for event in journal.events() if event.kind == "decision"}
-    assert len(offers) == 2  # none, for the first time, and then these
+    named = {event.content["offer"] for event in journal.events() if event.kind == "decision"}
+    assert len(named) == 2  # none, for the first time, and then these
     assert max(map(len, bodies[1:])) < 1300
     assert np.mean([len(one) for one in bodies[1:]]) < 800
-    whole = len(events.offer_among(tuple(shelf), tuple(shelf.values())).body)
+    whole = len(offers.offer_among(tuple(shelf), tuple(shelf.values())).body)
     assert whole > 5000
     assert audit(journal).first is None
 
@@ -201,8 +201,8 @@ def test_candidates_that_come_once_are_in_their_event_alone(tmp_path):
         agent.act({"x": 1.0}, actions=shelf)
     agent.close()
     journal = reading(tmp_path)
-    offers = {event.content["offer"] for event in journal.events() if event.kind == "decision"}
-    assert offers == {events.nothing().name}
+    named = {event.content["offer"] for event in journal.events() if event.kind == "decision"}
+    assert named == {offers.nothing().name}
     assert audit(journal).first is None
 
 
@@ -217,16 +217,16 @@ def test_candidates_that_come_once_are_in_their_event_alone(tmp_path):
 )
 def test_what_differs_gives_the_candidates_again(now, without, places):
     features: Any = {label: {"x": float(i)} for i, label in enumerate("abcdef")}
-    offer = events.offer_among(tuple("abcd"), tuple(features[k] for k in "abcd"))
+    offer = offers.offer_among(tuple("abcd"), tuple(features[k] for k in "abcd"))
     before = {k: features[k] for k in "abcd"}
-    change = events.changed_from(before, tuple(now), tuple(features[k] for k in now))
+    change = offers.changed_from(before, tuple(now), tuple(features[k] for k in now))
     assert change is not None
     assert change.without == without
     assert [place for place, _, _ in change.added] == places
     decided = events.Decided({}, offer.name, [1.0], 0, 0, "p", change=change)
     draft = events.decision("id", 0.0, decided, offer)
     event = events.link(events.Head(), "agent", draft)
-    found = events.chosen_from(event, events.read_offer(offer.name, offer.body))
+    found = events.chosen_from(event, offers.read_offer(offer.name, offer.body))
     assert found.labels == tuple(now)
     assert found.features == tuple(features[k] for k in now)
 
@@ -235,7 +235,7 @@ def test_candidates_in_another_order_or_mostly_new_are_given_in_full():
     features: Any = {label: {"x": float(i)} for i, label in enumerate("abcdefgh")}
     before = {k: features[k] for k in "abcd"}
     for now in ("badc", "efgh", "aefg", "a"):
-        assert events.changed_from(before, tuple(now), tuple(features[k] for k in now)) is None
+        assert offers.changed_from(before, tuple(now), tuple(features[k] for k in now)) is None
 
 
 def test_bad_candidates_are_refused_and_leave_no_event(tmp_path):

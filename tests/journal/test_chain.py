@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from melee import Agent, DataError
-from melee.journal import Head, Journal, events, verify
+from melee.journal import Head, Journal, events, offers, verify
 from melee.journal.commits import Commits
 from melee.journal.sqlite import FILE
 from tests.agent_lives import ACTIONS
@@ -148,7 +148,7 @@ def test_different_events_have_different_checksums(first, second, agent):
 @given(st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=40), st.integers(0, 40))
 def test_probabilities_come_back_to_the_bit(some, n_alike):
     pmf = some + [min(some)] * n_alike
-    offer = events.offer_of(tuple(range(len(pmf))))
+    offer = offers.offer_of(tuple(range(len(pmf))))
     decided = events.Decided({"x": 0.1}, offer.name, pmf, 0, 3, "linucb@1", True, (2.0,))
     event = events.link(Head(), "agent", events.decision("id", 1.5, decided, offer))
     assert events.read_decision(event, len(pmf)) == decided
@@ -158,11 +158,11 @@ def test_probabilities_come_back_to_the_bit(some, n_alike):
 
 def test_offers_come_back_with_their_types():
     labels = (1, True, 1.0, "1", None, ("banner", 3))
-    offer = events.offer_of(labels)
-    again = events.read_offer(offer.name, offer.body)
+    offer = offers.offer_of(labels)
+    again = offers.read_offer(offer.name, offer.body)
     assert [(type(one), one) for one in again.labels] == [(type(one), one) for one in labels]
     with pytest.raises(DataError, match="has been changed"):
-        events.read_offer(offer.name, offer.body + " ")
+        offers.read_offer(offer.name, offer.body + " ")
 
 
 def test_a_unit_is_there_as_a_whole_or_not_at_all(place):

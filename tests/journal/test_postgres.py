@@ -8,7 +8,7 @@ import pytest
 from melee import Agent, DataError, InputError
 from melee.auditing import audit
 from melee.errors import MissingPackageError
-from melee.journal import Journal, events, verify
+from melee.journal import Journal, events, offers, verify
 from melee.journal.postgres import Postgres
 from melee.trials import Trials, compare
 from tests.agent_lives import ACTIONS
@@ -53,7 +53,7 @@ def test_the_same_events_are_in_both_kinds_of_journal(address, place, clock):
     for where in (address, place):
         journal = Journal(where)
         for i in range(5):
-            offer = events.offer_of(("a", ("b", i)))
+            offer = offers.offer_of(("a", ("b", i)))
             decided = events.Decided({"x": 1 / 3}, offer.name, [0.1, 0.9], 1, i, "p@1")
             unit = [events.decision(f"id {i}", 1e9 + i / 7, decided, offer)]
             journal.wait(journal.append([*unit, events.reward(f"id {i}", 2e9, 0.1 * i)]))

@@ -239,6 +239,8 @@ def test_load_is_put_on_an_agent_that_takes_candidates(tmp_path):
             assert done.exit_code == 0, done.output
             assert done.stdout.startswith("10 decisions and rewards in ")
         server.stop()
+        with pytest.raises(MeleeError, match="cannot be reached"):
+            CliRunner().invoke(app, [*url, "10"], catch_exceptions=False)
     journal = Journal(tmp_path / "data", writing=False)
     made = [event for event in journal.events() if event.kind == "decision"]
     offers = [offered_in(event, journal) for event in made]

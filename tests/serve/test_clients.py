@@ -1,11 +1,17 @@
 """The two clients: what one can do the other can, in the same words."""
 
 import inspect
+import json
+import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from melee.client import AsyncClient, Client
+from tests.serve.servers import Local, running
 
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "service.md").read_text()
 METHODS = [name for name in vars(Client) if not name.startswith("_")]
 
 
@@ -28,3 +34,28 @@ def test_both_clients_are_made_alike():
     awaited = dict(inspect.signature(AsyncClient).parameters)
     assert awaited.pop("connections").default > 1
     assert awaited == dict(inspect.signature(Client).parameters)
+
+
+def test_what_the_page_does_with_a_client_can_be_done(tmp_path):
+    among, alone = re.findall(r"^```python no-run\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    with running(tmp_path, "--actions", "sports,politics,science") as server:
+        names: dict[str, Any] = {}
+        exec(alone.replace("http://localhost:8642", str(server.url)), names)
+        assert names["decision"].action in ("sports", "politics", "science")
+        names["client"].close()
+        with Client(str(server.url), agent="articles") as client:
+            client.create()
+            articles = {f"a{i}": {"topic": "sport" if i % 2 else "film"} for i in range(5)}
+            exec(among, {"client": client, "articles": articles})
+
+
+def test_what_the_page_posts_is_answered(tmp_path):
+    posted = re.findall(r"localhost:8642(/v1/decisions) -d '(.*?)'", PAGE, re.DOTALL)
+    assert len(posted) > 1
+    for i, (path, body) in enumerate(posted):
+        content = json.loads(body)
+        parameters = {} if "actions" in content else {"actions": ["sports", "politics"]}
+        local = Local(tmp_path / str(i), {"agent": parameters})
+        status, answer = local.ask("POST", path, content)
+        local.close()
+        assert status == 200, answer

@@ -6,6 +6,7 @@ from typing import Any
 
 from melee.agent.recalling import decision_of, offered_in
 from melee.agent.recovering import earliest
+from melee.contexts import context_from_json
 from melee.history import Round
 from melee.journal import Journal, events
 from melee.labels import label_from_json
@@ -70,11 +71,11 @@ def _record(event: events.Event) -> Round:
     action = label_from_json(body["action"])
     own = body.get("features")
     return Round(
-        events.context_from_json(body["context"]),
+        context_from_json(body["context"]),
         action,
         body["reward"],
         body["probability"],
         event.id,
         stands_for=float(body.get("times", 1)),
-        features=None if own is None else {action: events.context_from_json(own)},
+        features=None if own is None else {action: context_from_json(own)},
     )

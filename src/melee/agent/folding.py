@@ -18,8 +18,10 @@ from melee.agent.offered import offer as offer_read
 from melee.agent.pending import Waiting
 from melee.arrays import Floats
 from melee.checks import check_probability, check_reward
+from melee.contexts import context_from_json
 from melee.errors import DataError, shown
 from melee.journal import Event, Journal, events
+from melee.journal.offers import Offer
 from melee.labels import Label, check_label, label_from_json
 
 if TYPE_CHECKING:
@@ -156,9 +158,7 @@ def _go_back(
     take_over(agent, known_after(event, journal) if there is None else there)
 
 
-def fold_decision(
-    agent: "Agent", event: Event, decided: events.Decided, offer: events.Offer
-) -> None:
+def fold_decision(agent: "Agent", event: Event, decided: events.Decided, offer: Offer) -> None:
     """Have a decision wait for its reward, as if it had been made here just now."""
     knowledge, id = agent._knowledge, event.id
     labels, features = offer.labels, offer.features
@@ -184,7 +184,7 @@ def fold_decision(
     )
 
 
-def get_ready(agent: "Agent", decided: events.Decided, offer: events.Offer) -> Offered | None:
+def get_ready(agent: "Agent", decided: events.Decided, offer: Offer) -> Offered | None:
     """Have the models be ready for a decision's context and for closed actions, or candidates.
 
     Returns the candidates, if that is what there was to choose from.
@@ -225,11 +225,11 @@ def _record(event: Event) -> tuple[str | None, Lesson, int]:
     body = event.content
     try:
         lesson = Lesson(
-            events.context_from_json(body["context"]),
+            context_from_json(body["context"]),
             check_label(label_from_json(body["action"])),
             check_reward(body["reward"]),
             check_probability(body["probability"]),
-            events.context_from_json(body["features"]) if "features" in body else None,
+            context_from_json(body["features"]) if "features" in body else None,
         )
         return event.id, lesson, int(body.get("times", 1))
     except (KeyError, TypeError, ValueError) as error:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from melee.agent.knowledge import Labels
 from melee.agent.offered import Offered
 from melee.contexts import Context
-from melee.journal import events
+from melee.journal import offers
 from melee.labels import Label
 
 
@@ -14,7 +14,7 @@ class _Base(NamedTuple):
 
     offered: Offered
     features: dict[Label, Context]
-    offer: events.Offer
+    offer: offers.Offer
 
 
 class NotedOffers:
@@ -25,32 +25,32 @@ class NotedOffers:
     """
 
     def __init__(self) -> None:
-        self._own: tuple[Labels, events.Offer] | None = None
+        self._own: tuple[Labels, offers.Offer] | None = None
         self._base: _Base | None = None
         self._once: tuple[Offered, dict[Label, Context]] | None = None  # candidates that came once
 
-    def of(self, labels: Labels, *, some: bool) -> events.Offer:
+    def of(self, labels: Labels, *, some: bool) -> offers.Offer:
         """An agent's own actions: all, or `some` of them."""
         if some:
-            return events.offer_of(labels)
+            return offers.offer_of(labels)
         if self._own is None or self._own[0] is not labels:
-            self._own = labels, events.offer_of(labels)
+            self._own = labels, offers.offer_of(labels)
         return self._own[1]
 
-    def among(self, offered: Offered) -> tuple[events.Offer, events.Change | None]:
+    def among(self, offered: Offered) -> tuple[offers.Offer, offers.OfferChange | None]:
         """Candidates as what is there in full, and what they differ by from that."""
         labels, features = offered.labels, offered.features
         if self._base is not None:
             if self._base.offered is offered:
                 return self._base.offer, None
-            change = events.changed_from(self._base.features, labels, features)
+            change = offers.changed_from(self._base.features, labels, features)
             if change is not None:
                 return self._base.offer, None if change.is_none else change
         named = dict(zip(labels, features, strict=True))
         if self._once is not None:
             once, before = self._once
-            if once is offered or events.changed_from(before, labels, features) is not None:
-                self._base = _Base(offered, named, events.offer_among(labels, features))
+            if once is offered or offers.changed_from(before, labels, features) is not None:
+                self._base = _Base(offered, named, offers.offer_among(labels, features))
                 return self._base.offer, None
         self._once = offered, named
-        return events.nothing(), events.in_full(labels, features)
+        return offers.nothing(), offers.in_full(labels, features)

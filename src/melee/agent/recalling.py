@@ -5,15 +5,16 @@ from melee.agent.folding import fold_decision
 from melee.agent.recovering import recover
 from melee.decision import Decision
 from melee.journal import Event, Journal, events
+from melee.journal.offers import Offer
 
 
-def offered_in(event: Event, journal: Journal) -> events.Offer:
+def offered_in(event: Event, journal: Journal) -> Offer:
     """What a past decision could choose from."""
     return events.chosen_from(event, journal.offer(event.content["offer"]))
 
 
 def decision_of(
-    event: Event, journal: Journal, offer: events.Offer | None = None
+    event: Event, journal: Journal, offer: Offer | None = None
 ) -> tuple[Decision, events.Decided]:
     """A past decision as `Agent.act` answered it, and as its event has it."""
     offer = offered_in(event, journal) if offer is None else offer

@@ -44,7 +44,7 @@ def main() -> None:
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
         try:
-            __getattr__("app")()
+            __getattr__("app")(prog_name="melee")
         finally:
             sys.stdout.flush()
     except SystemExit:

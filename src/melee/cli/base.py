@@ -1,6 +1,7 @@
 """What the commands share: the application, its consoles, its bar."""
 
 import contextlib
+import re
 import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -18,11 +19,13 @@ from rich.progress import (
 from typer.core import TyperGroup
 
 from melee.cli import Ended
-from melee.errors import InputError
+from melee.errors import InputError, MeleeError, unknown
+
+_UsageError: Any = typer.BadParameter.__mro__[1]  # which Typer has from Click, or of its own
 
 
 class _Group(TyperGroup):
-    """Commands whose end from outside reaches the guard."""
+    """Commands whose end from outside reaches the guard, and so do arguments that they refuse."""
 
     def make_context(self, *given: Any, **named: Any) -> Any:
         with _passing_on():
@@ -39,6 +42,39 @@ def _passing_on() -> Iterator[None]:
         yield
     except (KeyboardInterrupt, BrokenPipeError) as error:
         raise Ended from error
+    except _UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # no error: it shows the help
+            raise
+        raise _misused(error) from None
+
+
+_WORDS = {
+    r"^Missing (?:option|argument) '([^']+)'$": r"\1 is missing",
+    r"^Option '([^']+)' requires an argument$": r"\1 needs a value",
+    r"^Got unexpected extra arguments?(?:\(s\))? \((.*)\)$": r"\1 was not expected",
+    r"^Invalid value for '([^']+)': ": r"\1: ",
+    r"Input should be a valid integer.*": "expected a whole number",
+    r"Input should be a valid number.*": "expected a number",
+    r"Input should be greater than or equal to": "expected at least",
+    r"Input should be less than or equal to": "expected at most",
+}
+"""What Typer says, and how melee says it."""
+
+
+def _misused(error: Any) -> MeleeError:
+    """What Typer has against the arguments, in melee's own words as far as they go."""
+    context, said = error.ctx, str(error.format_message()).rstrip(".")
+    command = context.command_path if context is not None else "melee"
+    name = re.search(r"No such (?:command|option:?) '?([^'\s]+)", said)
+    if name and "command" in said:
+        return unknown("command", name[1], context.command.list_commands(context))
+    if name:
+        options = [option for each in context.command.params for option in each.opts]
+        listed = sorted({option for option in options if option.startswith("--")} | {"--help"})
+        return unknown(f"option of {command}", name[1], listed)
+    for theirs, ours in _WORDS.items():
+        said = re.sub(theirs, ours, said)
+    return InputError(f"{said}; {command} --help says what it takes")
 
 
 app = typer.Typer(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from melee.journal import Event, Journal
 
 commands = typer.Typer(
-    help="Journals of agents: verify, show, export, audit, explain, compact, roll back, compare.",
+    help="Journals of agents: check them, look into them, go back, and see how trials do.",
     no_args_is_help=True,
 )
 app.add_typer(commands, name="journal")

@@ -13,7 +13,7 @@ from melee.cli.base import app, check_format, out, say
 from melee.sheets import csv_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from melee.checks import RewardRange
     from melee.errors import MeleeError
@@ -249,13 +249,42 @@ def _columns(estimates: "Mapping[str, Estimate]") -> dict[str, float]:
     return columns
 
 
-def _digits(row: dict[str, Any], name: str, ends: str = "") -> tuple[str, str]:
-    """An estimate and its interval, in as many digits as tell something."""
+def _digits(
+    row: dict[str, Any], name: str, ends: str = "", *, narrow: bool = False
+) -> tuple[str, str]:
+    """An estimate and its interval, in as many digits as tell something; on two lines if narrow."""
     from melee.evaluation.digits import in_digits
 
     numbers = row[name], row[f"{name}{ends}_low"], row[f"{name}{ends}_high"]
     value, low, high = in_digits(*numbers, places=3)
-    return value, f"{low}{'–' if numbers[1] >= 0.0 else ' to '}{high}"
+    until = "–" if numbers[1] >= 0.0 else " to "
+    return value, f"{low}{until.rstrip()}\n{high}" if narrow else f"{low}{until}{high}"
+
+
+_LEAST = 15
+"""The least width of the column of policies, whose names are folded where there is no room."""
+
+
+def _fill(
+    table: Table, rows: list[dict[str, Any]], cells: "Callable[[dict[str, Any], bool], list[str]]"
+) -> None:
+    """A row for each policy: its name, and the cells that it has beside, narrow ones or not.
+
+    They are narrow where the terminal is. The end of an interval must not be cut off: small rates
+    have many digits.
+    """
+    wide = [cells(row, False) for row in rows]
+    headers = [str(column.header) for column in table.columns[1:]]
+    lines = [
+        [line for cell in column for line in cell.split("\n")] for column in zip(*wide, strict=True)
+    ]
+    needed = sum(
+        max(map(len, [header, *column])) + 3 for header, column in zip(headers, lines, strict=True)
+    )
+    if _LEAST + needed > out.width:
+        wide = [cells(row, True) for row in rows]
+    for row, shown in zip(rows, wide, strict=True):
+        table.add_row(*map(Text, [row["policy"], *shown]))
 
 
 def _show_live(rows: list[dict[str, Any]], confidence: float) -> None:
@@ -270,10 +299,13 @@ def _show_live(rows: list[dict[str, Any]], confidence: float) -> None:
     table.add_column("explorer", overflow="fold")
     for name in ("live estimate", "interval", "rounds it speaks of"):
         table.add_column(name, justify="right")
-    for row in rows[1:]:
-        told = row["live"] is not None
-        cells = [*_digits(row, "live"), f"{row['live_rounds']:,}"] if told else ["–"] * 3
-        table.add_row(*map(Text, [row["policy"], *cells]))
+
+    def cells(row: dict[str, Any], narrow: bool) -> list[str]:
+        if row["live"] is None:
+            return ["–"] * 3
+        return [*_digits(row, "live", narrow=narrow), f"{row['live_rounds']:,}"]
+
+    _fill(table, rows[1:], cells)
     out.print(table)
     for row in rows[1:]:
         if row["live_refused"] and row["live_refused"] != row["refused"]:
@@ -294,13 +326,18 @@ def _show(rows: list[dict[str, Any]], names: list[str], confidence: float) -> No
     )
     table.add_column("policy", overflow="fold")
     for name in names:
-        table.add_column(name, justify="right", min_width=11)
-    table.add_column("ESS", justify="right")
-    for row in rows:
-        cells = ["–" if row[name] is None else "\n".join(_digits(row, name)) for name in names]
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("ESS", justify="right", no_wrap=True)
+
+    def cells(row: dict[str, Any], narrow: bool) -> list[str]:
+        estimates = [
+            "–" if row[name] is None else "\n".join(_digits(row, name, narrow=narrow))
+            for name in names
+        ]
         effective = row["effective_sample_size"]
-        shown = "refused" if row["refused"] else f"{effective:,.0f}"
-        table.add_row(*map(Text, [row["policy"], *cells, shown]))
+        return [*estimates, "refused" if row["refused"] else f"{effective:,.0f}"]
+
+    _fill(table, rows, cells)
     out.print(table)
     _show_differences([row for row in rows if row["difference"] is not None])
     for row in rows:
@@ -326,10 +363,13 @@ def _show_differences(rows: list[dict[str, Any]]) -> None:
     table.add_column("policy", overflow="fold")
     for name in ("difference", "interval", *(("at any time", "p") if at_any_time else ())):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        cells = [row["policy"], *_digits(row, "difference")]
-        if at_any_time:
-            _, always = _digits(row, "difference", "_anytime")
-            cells += [always, f"{row['p_value']:.2g}"]
-        table.add_row(*map(Text, cells))
+
+    def cells(row: dict[str, Any], narrow: bool) -> list[str]:
+        once = _digits(row, "difference", narrow=narrow)
+        if not at_any_time:
+            return [*once]
+        _, always = _digits(row, "difference", "_anytime", narrow=narrow)
+        return [*once, always, f"{row['p_value']:.2g}"]
+
+    _fill(table, rows, cells)
     out.print(table)

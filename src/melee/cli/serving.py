@@ -274,6 +274,8 @@ def load_test(
     each = candidates or (0 if items is None else min(10, len(items)))
 
     async def main() -> Any:
+        async with AsyncClient(url, key=key, agent=agent, attempts=1) as client:
+            await client.status()  # or else every pair would wait until its attempts are over
         async with AsyncClient(url, key=key, agent=agent, connections=callers) as client:
             about = {"n_callers": callers, "n_pairs": pairs, "seed": seed}
             return await run(client, **about, n_candidates=each, items=items)

@@ -28,7 +28,7 @@ class Weighed(NamedTuple):
     weights: Floats
 
 
-class Answer(NamedTuple):
+class PolicyAnswer(NamedTuple):
     """What a policy would have done in the rounds of a log, and what to be careful about.
 
     By actions, by their features if `mips` is asked for, and its probabilities of actions that the
@@ -49,7 +49,7 @@ class Answer(NamedTuple):
 
 def ask(
     log: EvaluatedLog, policy: Policy, name: str, seed: int, estimators: Sequence[str]
-) -> Answer:
+) -> PolicyAnswer:
     """A policy's choices in all rounds; refused if estimates by weights need more of the log."""
     weighted = any(estimator != "dm" for estimator in estimators)
     reason = log.without_support()
@@ -57,7 +57,7 @@ def ask(
         raise InputError(f"this log cannot evaluate {name}: {reason}")
     chosen, outside = choices(log, policy, seed)
     if reason:
-        return Answer(Weighed(chosen, log.chances, np.zeros(log.n_rounds)), None, outside, [])
+        return PolicyAnswer(Weighed(chosen, log.chances, np.zeros(log.n_rounds)), None, outside, [])
     by_actions, by_features = _weighed(log, chosen, log.chances), None
     if not BY_ACTION.isdisjoint(estimators):
         _refuse(name, lacking(log, chosen, outside, by_actions.weights))
@@ -65,7 +65,7 @@ def ask(
         by_features = _weighed_alike(log, chosen)
         own = (by_features.chosen, outside, by_features.weights, by_features.chances)
         _refuse(name, lacking(log, *own))
-    answer = Answer(by_actions, by_features, outside, [])
+    answer = PolicyAnswer(by_actions, by_features, outside, [])
     if weighted:
         weights = answer.best(estimators).weights
         answer.said.extend(cautions(weights, log.sizes * outside))

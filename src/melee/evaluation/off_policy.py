@@ -15,7 +15,7 @@ from melee.arrays import Floats
 from melee.checks import RewardRange
 from melee.errors import InputError, MeleeError, unknown, whole_number
 from melee.evaluation import estimates
-from melee.evaluation.answers import Answer, ask
+from melee.evaluation.answers import PolicyAnswer, ask
 from melee.evaluation.choices import Policy, name_of
 from melee.evaluation.differences import (
     LOGGED,
@@ -222,7 +222,7 @@ def evaluate_many(
     log, seed = _asked(history, reward_range, embedding, confidence, estimators, seed)
     named = dict(policies if isinstance(policies, Mapping) else {spec: spec for spec in policies})
     _check_baseline(baseline, named)
-    answers: dict[str, Answer] = {}
+    answers: dict[str, PolicyAnswer] = {}
     to = LOGGED, _logged(log)
     if baseline != LOGGED:
         answers[baseline] = ask(log, named[baseline], baseline, seed, estimators)
@@ -261,7 +261,7 @@ def _asked(
 def _evaluation(
     log: EvaluatedLog,
     name: str,
-    answer: Answer,
+    answer: PolicyAnswer,
     to: tuple[str, Terms],
     confidence: float,
     estimators: Sequence[str],
@@ -300,7 +300,7 @@ def _evaluation(
 
 
 def _estimates(
-    log: EvaluatedLog, answer: Answer, confidence: float, estimators: Sequence[str]
+    log: EvaluatedLog, answer: PolicyAnswer, confidence: float, estimators: Sequence[str]
 ) -> tuple[dict[str, Estimate], dict[str, float]]:
     """Each estimate asked for, of rewards between 0 and 1, and the settings chosen on the way."""
     weights, rewards, sizes = answer.by_actions.weights, log.units, log.sizes
@@ -336,7 +336,7 @@ def _estimates(
     return found, settings
 
 
-def _predicted(log: EvaluatedLog, answer: Answer) -> tuple[Floats, Floats]:
+def _predicted(log: EvaluatedLog, answer: PolicyAnswer) -> tuple[Floats, Floats]:
     """What the model expects of the policy, in `ratio_terms`, and of logged actions, by round."""
     q = log.model.predicted
     # What the model knows nothing of, it takes to earn what all rounds earn on average.
@@ -346,7 +346,7 @@ def _predicted(log: EvaluatedLog, answer: Answer) -> tuple[Floats, Floats]:
     return terms, q[np.arange(log.n_rounds), log.actions]
 
 
-def _terms(log: EvaluatedLog, answer: Answer, estimators: Sequence[str]) -> Terms:
+def _terms(log: EvaluatedLog, answer: PolicyAnswer, estimators: Sequence[str]) -> Terms:
     """What each round says of a policy: by `dr` if there is a model, else by `ips` or `mips`."""
     chosen, _, weights = answer.best(estimators)
     values = estimates.ratio_terms(weights * log.units, log.sizes)

@@ -3,6 +3,7 @@
 An agent is a fold over events: what it is now is what all of its events make of a new one. So the
 journal is the truth, and files of agents are snapshots of it, which save reading it from the start.
 
+    offers.py     what decisions could choose from, named by its content, and what differs from it
     events.py     what an event is, its JSON, and the chain of checksums
     store.py      tables of events in any SQL database; appending, reading, dropping
     sqlite.py     the embedded one: a directory, SQLite in WAL mode, synced at every commit

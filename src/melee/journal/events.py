@@ -5,10 +5,10 @@ A row has a kind, the id of the decision that it is about, a time and a body, a 
 - `created`: the agent's parameters, what its explorer is, and melee's version;
 - `settings`: those of them that changed;
 - `actions`: labels that were added, or removed;
-- `decision`: the context, what was offered, the probability of each, which one was chosen, the
-  version of the model, the policy, and what the explorer noted for the reward to come; `unit`,
-  who it was about, where a trial was drawn (null: the decision's id), and `given`, the probability
-  that it had, if known, where the caller had chosen;
+- `decision`: the context, what was offered (by its name, see `offers.py`), the probability of each,
+  which one was chosen, the version of the model, the policy, and what the explorer noted for the
+  reward to come; `unit`, who it was about, where a trial was drawn (null: the decision's id), and
+  `given`, the probability that it had, if known, where the caller had chosen;
 - `reward`: of a decision;
 - `record`: a whole round that was decided elsewhere;
 - `time-out`: the ids of decisions that were given up, late or for want of room;
@@ -16,27 +16,18 @@ A row has a kind, the id of the decision that it is about, a time and a body, a 
   `again`, if it names one;
 - `trial`: another explorer beside the agent's begins, has another share, or ends.
 
-What was offered is named by the hash of its content, and kept in a table of its own: it hardly
-changes from one decision to the next. `{"actions": [label, ...]}` is one; where actions are
-candidates, `"features": [{...}, ...]` has those of each. Of candidates that are mostly those of an
-earlier decision an event says what differs: `without` has the numbers of those that are gone, and
-`with` the place, label and features of those that are new, or have other features. Candidates that
-have not come before are all new, beside an offer of none: they are gone when their event is, and in
-the table only if they come again.
-
 Readers leave fields that they do not know alone, so bodies may get more of them.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from melee.contexts import Context, read_context
+from melee.contexts import Context, context_from_json, context_to_json
 from melee.errors import DataError, shown
+from melee.journal.offers import Offer, OfferChange
 from melee.labels import Label, check_label, label_from_json, label_to_json
 
 CREATED, SETTINGS, ACTIONS = "created", "settings", "actions"
@@ -101,18 +92,6 @@ class Event(_Row):
         return content
 
 
-class Offer(NamedTuple):
-    """What could be chosen from: the labels, and the JSON that they are kept as, under its hash.
-
-    Candidates have their features, each in its place.
-    """
-
-    name: str
-    labels: tuple[Label, ...]
-    body: str
-    features: tuple[Context, ...] | None = None
-
-
 def link(before: Head, agent: str, draft: Draft) -> Event:
     """The draft as the event that follows; its checksum covers the one before, and its number."""
     kind, id, time, body = draft[:4]
@@ -131,108 +110,6 @@ def is_next(before: Head, event: Event) -> bool:
     except (TypeError, ValueError, AttributeError):  # values that nobody writes
         return False
     return made == event
-
-
-def offer_of(labels: tuple[Label, ...]) -> Offer:
-    """Actions without features, as what can be chosen from.
-
-    >>> offer_of(("sports", ("banner", 3))).body
-    '{"actions":["sports",{"tuple":["banner",3]}]}'
-    """
-    body = _JSON.encode({"actions": [label_to_json(label) for label in labels]})
-    return Offer(name_of(body), labels, body)
-
-
-def offer_among(labels: tuple[Label, ...], features: tuple[Context, ...]) -> Offer:
-    """Candidates with their features, as what can be chosen from.
-
-    >>> offer_among(("a17", "a18"), ({"topic": "sport"}, {})).body
-    '{"actions":["a17","a18"],"features":[{"topic":"sport"},{}]}'
-    """
-    body = _JSON.encode(
-        {
-            "actions": [label_to_json(label) for label in labels],
-            "features": [_plain(each) for each in features],
-        }
-    )
-    return Offer(name_of(body), labels, body, features)
-
-
-def nothing() -> Offer:
-    """No candidates: what those that come once are told by."""
-    return offer_among((), ())
-
-
-def name_of(body: str) -> str:
-    """What an offer is called."""
-    return hashlib.blake2b(body.encode(), digest_size=_SIZE).hexdigest()
-
-
-def read_offer(name: str, body: str) -> Offer:
-    """The offer that was written under this name."""
-    if name_of(body) != name:
-        raise DataError(f"what was offered as {shown(name)} has been changed; restore a copy")
-    content = json.loads(body)
-    labels = tuple(check_label(label_from_json(label)) for label in content["actions"])
-    features = None
-    if "features" in content:
-        features = tuple(context_from_json(each) for each in content["features"])
-        if len(features) != len(labels):
-            raise DataError(f"what was offered as {shown(name)} lacks features; restore a copy")
-    return Offer(name, labels, body, features)
-
-
-class Change(NamedTuple):
-    """What candidates differ by from those of an offer."""
-
-    without: tuple[int, ...]  # numbers in the offer
-    added: tuple[tuple[int, Label, Context], ...]  # the place of each, its label and features
-
-    @property
-    def is_none(self) -> bool:
-        """Whether nothing differs."""
-        return not self.without and not self.added
-
-
-def changed_from(
-    before: Mapping[Label, Context], labels: tuple[Label, ...], features: tuple[Context, ...]
-) -> Change | None:
-    """What candidates differ by; None if by much, or if those that stay are in another order.
-
-    >>> before = {"a": {"x": 1.0}, "b": {"x": 2.0}, "c": {"x": 3.0}}
-    >>> changed_from(before, ("a", "d", "c"), ({"x": 1.0}, {"x": 4.0}, {"x": 3.0}))
-    Change(without=(1,), added=((1, 'd', {'x': 4.0}),))
-    >>> changed_from(before, ("c", "a"), ({"x": 3.0}, {"x": 1.0}))
-    """
-    added = []
-    stay = []
-    for place, (label, own) in enumerate(zip(labels, features, strict=True)):
-        known = before.get(label)
-        if known is not None and _is_same(known, own):
-            stay.append(label)
-        else:
-            added.append((place, label, own))
-    if 2 * len(added) > len(labels) or len(stay) * 2 < len(before):
-        return None
-    kept = set(stay)
-    if [label for label in before if label in kept] != stay:
-        return None
-    without = tuple(i for i, label in enumerate(before) if label not in kept)
-    return Change(without, tuple(added))
-
-
-def in_full(labels: tuple[Label, ...], features: tuple[Context, ...]) -> Change:
-    """Candidates as what differs from nothing at all."""
-    return Change((), tuple(zip(range(len(labels)), labels, features, strict=True)))
-
-
-def _is_same(known: Context, own: Context) -> bool:
-    if known is own:
-        return True
-    if isinstance(known, dict) and isinstance(own, dict):
-        # True and 1.0 are equal, and different values; but contexts hold no True.
-        return known == own and list(known) == list(own)
-    return not isinstance(known, dict) and not isinstance(own, dict) and np.array_equal(known, own)
 
 
 def chosen_from(event: Event, offer: Offer) -> Offer:
@@ -273,7 +150,7 @@ class Decided(NamedTuple):
     policy: str
     some: bool = False
     noted: tuple[float, ...] = ()
-    change: Change | None = None
+    change: OfferChange | None = None
     about: dict[str, Any] = {}  # noqa: RUF012
 
 
@@ -296,7 +173,7 @@ def decision(id: str, time: float, decided: Decided, offer: Offer) -> Draft:
         body["without"] = decided.change.without
     if decided.change is not None and decided.change.added:
         body["with"] = [
-            [place, label_to_json(label), _plain(features)]
+            [place, label_to_json(label), context_to_json(features)]
             for place, label, features in decided.change.added
         ]
     body |= decided.about
@@ -346,7 +223,7 @@ def record(
         "probability": p,
     }
     if features is not None:
-        body["features"] = _plain(features)
+        body["features"] = context_to_json(features)
     if times != 1:
         body["times"] = times
     return Draft(RECORD, id, time, _JSON.encode(body))
@@ -382,17 +259,6 @@ def read_rollback(event: Event) -> tuple[int, int | None]:
 def change(kind: str, time: float, body: dict[str, Any], agent: str | None = None) -> Draft:
     """The event of a new agent, of other settings or of other actions."""
     return Draft(kind, None, time, _JSON.encode(body), agent=agent)
-
-
-def _plain(features: Context) -> Any:
-    return features if isinstance(features, dict) else features.tolist()
-
-
-def context_from_json(given: Any) -> Context:
-    """A context as it was written: names and values, or numbers."""
-    if isinstance(given, dict):
-        return {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
-    return read_context(np.array(given, np.float64))
 
 
 def unreadable(event: Event, error: Exception) -> DataError:

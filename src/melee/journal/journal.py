@@ -14,10 +14,10 @@ from melee.journal.events import (
     Draft,
     Event,
     Head,
-    Offer,
     is_next,
     read_rollback,
 )
+from melee.journal.offers import Offer
 from melee.journal.postgres import PREFIXES, Postgres
 from melee.journal.snapshots import Snapshot, check_agent
 from melee.journal.sqlite import SQLite

@@ -21,10 +21,9 @@ from melee.journal.events import (
     Draft,
     Event,
     Head,
-    Offer,
     link,
-    read_offer,
 )
+from melee.journal.offers import Offer, read_offer
 from melee.journal.snapshots import Snapshot, Snapshots
 
 FORMAT = 1

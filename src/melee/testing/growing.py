@@ -166,10 +166,10 @@ def _pmfs(model: Model, rows: Floats, chosen: Ints | None = None) -> Floats:
 
 def _pmfs_of_only(model: Model, rows: Floats, chosen: Ints) -> Floats:
     """The same by the definition: those of a model that knows these actions alone."""
-    one = copy(model)
-    one.state = of_only(model.state, model.axes, chosen, model.n_actions)
-    one.n_actions = len(chosen)
-    return _pmfs(one, rows)
+    smaller = copy(model)
+    smaller.state = of_only(model.state, model.axes, chosen, model.n_actions)
+    smaller.n_actions = len(chosen)
+    return _pmfs(smaller, rows)
 
 
 def of_only(state: Any, axes: growth.Axes, chosen: Ints, n_actions: int) -> Any:
