@@ -49,7 +49,7 @@ demo: .venv/ready
 # Tests start many processes, each of which would compile every source that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-QUICK := -m "not long" --numprocesses auto --maxprocesses 4 --dist loadfile
+QUICK := -m "not long" --numprocesses auto --dist worksteal
 
 test: .venv/ready
 	$(BIN)/python -m pytest $(QUICK)

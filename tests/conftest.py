@@ -1,5 +1,6 @@
 """What all tests share: when kernels are compiled, how Hypothesis runs, small tasks."""
 
+import gc
 import os
 
 import pytest
@@ -10,6 +11,18 @@ os.environ.setdefault("MELEE_COMPILE", "now")  # tests of the life before machin
 settings.register_profile("normal", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "normal"))
+
+
+@pytest.hookimpl(optionalhook=True)  # where xdist is not installed, there is no such hook
+def pytest_xdist_auto_num_workers():
+    """One more than there are processors: many tests wait for a process, a disk or a clock."""
+    return min(4, (os.cpu_count() or 1) + 1)
+
+
+def pytest_collection_finish():
+    """What was imported stays, and is not to be looked through for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

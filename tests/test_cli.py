@@ -9,6 +9,7 @@ from melee.cli import app
 from melee.errors import MeleeError
 from melee.explorers import EXPLORERS
 from melee.version import __version__
+from tests.benchmark.made import InlineEngine
 
 
 def run(*arguments):
@@ -121,7 +122,9 @@ def test_explorers_lists_every_name():
         assert name in output
 
 
-def test_demo_compares_every_explorer_and_writes_a_report(tmp_path):
+def test_demo_compares_every_explorer_and_writes_a_report(tmp_path, monkeypatch):
+    # In this process, which has the machine code; the processes of bench are tested with it.
+    monkeypatch.setattr("melee.benchmark.engines.engine", lambda *_, **__: InlineEngine())
     result = run("demo", "--seeds", 1, "--out", tmp_path / "demo")
     assert result.exit_code == 0
     for name in [*EXPLORERS, "iris", "digits"]:

@@ -240,7 +240,7 @@ def test_a_fork_amid_another_threads_work_leaves_both_sides_working():
 
     def fork():
         try:
-            said.extend(forked(in_child).split() for _ in range(15))
+            said.extend(forked(in_child).split() for _ in range(8))
         finally:
             stop.set()
 
@@ -251,7 +251,7 @@ def test_a_fork_amid_another_threads_work_leaves_both_sides_working():
         agent.learn(agent.act(CONTEXTS[0]).id, 1.0)
     assert agents[0].n_learned_ == n // 2 + 1
     per_agent = [set(ids), *(set(one) for one in said)]
-    assert [len(one) for one in said] == [40] * 15, said
+    assert [len(one) for one in said] == [40] * 8, said
     assert len(set.union(*per_agent)) == sum(len(one) for one in per_agent)
 
 
@@ -309,7 +309,7 @@ def test_agents_that_appear_while_others_fork_do_no_harm():
 
     def fork():
         try:
-            for _ in range(25):
+            for _ in range(10):
                 assert "-" in forked(lambda: agent.act(named_context(1)).id)
         finally:
             stop.set()

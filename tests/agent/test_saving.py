@@ -988,7 +988,7 @@ def file_of(kind):
 
 
 @pytest.mark.filterwarnings("ignore::melee.errors.MeleeWarning")
-@settings(suppress_health_check=list(HealthCheck), max_examples=150)
+@settings(suppress_health_check=list(HealthCheck), max_examples=60)
 @given(changes=some_changes)
 @pytest.mark.parametrize("kind", ["named", "numbers", "old", "forgetting", "melee"])
 def test_a_file_with_any_value_replaced_is_refused_or_works(changes, kind):

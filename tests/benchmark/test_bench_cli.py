@@ -51,6 +51,12 @@ def inline(monkeypatch):
     monkeypatch.setattr("melee.benchmark.engines.engine", lambda *_, **__: InlineEngine())
 
 
+@pytest.fixture
+def no_figures(monkeypatch):
+    """A report of its page and its tables: figures take a second or two."""
+    monkeypatch.setattr("melee.report.charts.figures", lambda data: {})
+
+
 @pytest.fixture(scope="module")
 def finished(suite, tmp_path_factory):
     """The directory of a run by the command line, and what was said."""
@@ -140,6 +146,7 @@ def test_compare_says_what_one_seed_cannot_tell(suite, tmp_path, inline):
     assert "needs two or more: --seeds 3" in said.stderr
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_the_report_says_how_many_datasets_are_complete_and_which_are_not(finished, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(finished[0], out)
@@ -261,6 +268,7 @@ def test_an_error_that_no_reader_foresaw_is_a_datasets_problem(tmp_path, inline,
     assert problems == {"bad": "ZeroDivisionError: 1/0", "good": ""}
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_name_that_is_a_formula_is_a_text_to_spreadsheets(tmp_path, inline):
     suite, out = tmp_path / "suite", tmp_path / "out"
     suite.mkdir()
@@ -375,9 +383,9 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(suite, tmp_path, inline, mon
 
 @pytest.mark.parametrize("to_all", [True, False], ids=["terminal", "driver"])
 def test_ctrl_c_leaves_a_store_that_is_resumed(to_all, suite, tmp_path):
-    out = tmp_path / "out"
+    out, n_seeds = tmp_path / "out", 60
     command = [sys.executable, "-m", "melee.cli", *map(str, bench_arguments(suite, out))]
-    command[command.index("--seeds") + 1] = "100"
+    command[command.index("--seeds") + 1] = str(n_seeds)
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as driver:
@@ -404,6 +412,6 @@ def test_ctrl_c_leaves_a_store_that_is_resumed(to_all, suite, tmp_path):
         f"melee: interrupted with {len(store):,} cells kept in {out}; run the same command to go on"
     )
     if not to_all:
-        found = bench(suite, out, n_seeds=100, engine=InlineEngine())
-        whole = bench(suite, tmp_path / "whole", n_seeds=100, engine=InlineEngine())
+        found = bench(suite, out, n_seeds=n_seeds, engine=InlineEngine())
+        whole = bench(suite, tmp_path / "whole", n_seeds=n_seeds, engine=InlineEngine())
         assert found.fingerprint() == whole.fingerprint()

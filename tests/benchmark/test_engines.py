@@ -74,7 +74,7 @@ def test_workers_have_one_thread_each_and_a_killed_one_is_replaced(suite, tmp_pa
             killed.append(workers[0])
 
     killed: list[int] = []
-    n_seeds = 60
+    n_seeds = 30
     found = bench(suite, tmp_path / "out", n_seeds=n_seeds, workers=2, on_record=kill_one)
     whole = bench(suite, tmp_path / "whole", n_seeds=n_seeds, engine=InlineEngine())
     assert found.fingerprint() == whole.fingerprint()
@@ -267,7 +267,7 @@ def dask_worker(scheduler, cwd):
 
 
 def test_dask_with_a_killed_worker_gives_what_local_processes_give(scheduler, tmp_path):
-    suite, n_seeds = tmp_path / "suite", 40
+    suite, n_seeds = tmp_path / "suite", 20
     killed: list[int] = []
     suite.mkdir()
     for i in range(8):

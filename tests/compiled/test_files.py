@@ -270,7 +270,8 @@ def test_a_user_with_nothing_to_write_compiles_in_memory(user, environment, fill
 
 def test_damaged_code_is_compiled_again(filled, empty, tmp_path):
     place = Path(shutil.copytree(filled.place, tmp_path / "damaged"))
-    for path in place.glob("*.code"):
-        path.write_bytes(path.read_bytes()[:-100])
-    assert decide(empty, MELEE_CACHE_DIR=str(place)) == filled.compiled
+    path = min(place.glob("*.code"), key=lambda one: one.stat().st_size)
+    path.write_bytes(path.read_bytes()[:-100])
+    again = decide(empty, MELEE_CACHE_DIR=str(place))
+    assert again == filled.compiled._replace(n_compiled=1)  # the others are believed
     assert decide(empty, MELEE_CACHE_DIR=str(place)) == filled.loaded

