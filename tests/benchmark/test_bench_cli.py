@@ -116,7 +116,7 @@ def test_results_have_one_row_per_run_in_every_format(finished, expected):
 def test_compare_has_one_row_per_pair_in_every_format(finished):
     out, _ = finished
     rows = json.loads(call("compare", out, "--format", "json").stdout)
-    columns = ["row", "column", "wins", "losses", "wins_by_rounds", "losses_by_rounds"]
+    columns = ["row", "column", "wins", "losses", "wins_over_seeds", "losses_over_seeds"]
     assert [list(row) for row in rows] == [columns] * len(rows)
     pairs = {frozenset([row["row"], row["column"]]) for row in rows}
     assert pairs == {frozenset(pair) for pair in itertools.combinations(SPECS, 2)}
@@ -129,7 +129,7 @@ def test_compare_has_one_row_per_pair_in_every_format(finished):
 def test_compare_counts_by_the_test_that_holds_its_level_and_by_the_papers(finished, expected):
     out, _ = finished
     rows = json.loads(call("compare", out, "--format", "json").stdout)
-    for test, end in zip(TESTS, ["_by_rounds", ""], strict=True):
+    for test, end in zip(TESTS, ["", "_over_seeds"], strict=True):
         pairs = compare_pairs(expected, test=test)
         assert [(pair.row, pair.column, pair.wins, pair.losses) for pair in pairs] == [
             (row["row"], row["column"], row[f"wins{end}"], row[f"losses{end}"]) for row in rows
@@ -141,8 +141,8 @@ def test_compare_says_what_one_seed_cannot_tell(suite, tmp_path, inline):
     call(*bench_arguments(suite, out, "--seeds", 1, "--explorers", ",".join(SPECS[:2])))
     said = call("compare", out, "--format", "json")
     (row,) = json.loads(said.stdout)
-    assert row["wins"] is None
-    assert row["wins_by_rounds"] is not None
+    assert row["wins"] is not None
+    assert row["wins_over_seeds"] is None
     assert "needs two or more: --seeds 3" in said.stderr
 
 

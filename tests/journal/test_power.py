@@ -212,8 +212,8 @@ def cut(life, n, rng):
             check(life, files, acknowledged, Path(directory) / "journal", deep=number % 50 == 0)
 
 
-def test_nothing_acknowledged_is_lost_in_800_power_cuts(life):
-    cut(life, 800, random.Random(0))
+def test_nothing_acknowledged_is_lost_in_2000_power_cuts(life):
+    cut(life, 2_000, random.Random(0))
 
 
 def test_an_image_without_what_was_synced_is_noticed(life):

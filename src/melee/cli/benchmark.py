@@ -315,9 +315,10 @@ def results(directory: Directory, format: Format = "table") -> None:  # noqa: A0
 
 @app.command()
 def compare(directory: Directory, format: Format = "table") -> None:  # noqa: A002
-    """One row per pair of explorers: datasets won and lost, by the test that holds its level.
+    """One row per pair of explorers: datasets won and lost (paired t-test over rounds, at 0.01).
 
-    The paper's test stands beside it, over rounds, which tells too many apart. Both are at 0.01.
+    Beside it the same by the test over seeds, which holds its level where the other tells too many
+    apart.
     """
     check_format(format, "table", "csv", "json")
     from melee.benchmark.run import load_results
@@ -328,12 +329,11 @@ def compare(directory: Directory, format: Format = "table") -> None:  # noqa: A0
     has_seeds = len(found.seeds) > 1
     by_seeds = compare_pairs(found, test="seeds") if has_seeds else [None] * len(by_rounds)
     rows = [
-        [theirs.row, theirs.column]
-        + ([None, None] if ours is None else [ours.wins, ours.losses])
-        + [theirs.wins, theirs.losses]
-        for ours, theirs in zip(by_seeds, by_rounds, strict=True)
+        [pair.row, pair.column, pair.wins, pair.losses]
+        + ([None, None] if other is None else [other.wins, other.losses])
+        for pair, other in zip(by_rounds, by_seeds, strict=True)
     ]
-    columns = ["row", "column", "wins", "losses", "wins_by_rounds", "losses_by_rounds"]
+    columns = ["row", "column", "wins", "losses", "wins_over_seeds", "losses_over_seeds"]
     _print_rows(columns, rows, format)
     if not has_seeds:
         say("melee: the test that holds its level goes by seeds and needs two or more: --seeds 3")
