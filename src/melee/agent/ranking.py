@@ -1,5 +1,6 @@
 """Choosing several actions at once, best first, each among what is left."""
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,12 +51,14 @@ def rank(agent: "Agent", context: Any, actions: Any, id: str | None, top: int) -
             if agent._keeper is not None and not is_made:
                 agent._keeper.check_new(name)
         places = []
-        for name in names:
-            if isinstance(known, Catalogue):
-                place = choose_among(agent, known, read, known.read(left), name)
-                del left[place.action]
-            else:
-                place = decide_among(agent, read, opened, name)
-                opened = opened[opened != known.number(place.action)]
+        for number, name in enumerate(names, start=1):
+            keeper = agent._keeper
+            with nullcontext() if keeper is None else keeper.noting(place=number):
+                if isinstance(known, Catalogue):
+                    place = choose_among(agent, known, read, known.read(left), name)
+                    del left[place.action]
+                else:
+                    place = decide_among(agent, read, opened, name)
+                    opened = opened[opened != known.number(place.action)]
             places.append(place)
         return Ranking(id, tuple(places))

@@ -7,8 +7,9 @@ A row has a kind, the id of the decision that it is about, a time and a body, a 
 - `actions`: labels that were added, or removed;
 - `decision`: the context, what was offered (by its name, see `offers.py`), the probability of each,
   which one was chosen, the version of the model, the policy, and what the explorer noted for the
-  reward to come; `unit`, who it was about, where a trial was drawn (null: the decision's id), and
-  `given`, the probability that it had, if known, where the caller had chosen;
+  reward to come; `unit`, who it was about, where a trial was drawn (null: the decision's id),
+  `given`, the probability that it had, if known, where the caller had chosen, and `place`, its
+  number in a ranking, from 1 on;
 - `reward`: of a decision;
 - `record`: a whole round that was decided elsewhere;
 - `time-out`: the ids of decisions that were given up, late or for want of room, and the default
