@@ -222,6 +222,15 @@ def test_rows_are_kept_from_the_first_rounds_on(monkeypatch):
     assert len(encoded) <= 40  # the one whose number is missing, and those that are chosen
 
 
+def test_only_among_many_candidates_is_machine_code_waited_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr("melee.compiled.Program.load", lambda one: asked.append(one))
+    agent = melee.Agent(explorer="linucb")
+    for n, times in ((999, 0), (1000, 1)):
+        agent.pmf(READER, actions={i: {"n": float(i)} for i in range(n)})
+        assert len(asked) == times
+
+
 def test_rows_that_are_kept_are_bounded(monkeypatch):
     monkeypatch.setattr(familiar, "MOST_KEPT", 20)
     agent = melee.Agent(explorer="linucb")
