@@ -8,6 +8,7 @@ import numpy as np
 from melee.agent.catalogue import Catalogue
 from melee.agent.deciding import decide_among, find, namer
 from melee.agent.ids import check_new
+from melee.agent.offered import offer
 from melee.agent.offering import choose_among, read_offer
 from melee.arrays import Ints
 from melee.contexts import read_context
@@ -55,8 +56,9 @@ def rank(agent: "Agent", context: Any, actions: Any, id: str | None, top: int) -
             keeper = agent._keeper
             with nullcontext() if keeper is None else keeper.noting(place=number):
                 if isinstance(known, Catalogue):
-                    place = choose_among(agent, known, read, known.read(left), name)
+                    place = choose_among(agent, known, read, offered, name)
                     del left[place.action]
+                    offered = offer(tuple(left), tuple(left.values()))
                 else:
                     place = decide_among(agent, read, opened, name)
                     opened = opened[opened != known.number(place.action)]
