@@ -319,6 +319,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "an empty dict": ({}, "there are 0 candidates"),
     "a number": (3, "expected candidates as a dict"),
     "a text": ("abc", "expected candidates as a dict"),
+    "rows": ([{"id": "a", "x": 1.0}], "expected candidates as a dict"),
     "NaN in a feature": ({"a": {"x": float("nan")}}, "candidate 'a': they hold nan"),
     "an infinite feature": ({"a": {"x": np.inf}}, "finite"),
     "numbers among names": ({"a": {"x": 1.0}, "b": [1.0]}, "several kinds"),
