@@ -142,6 +142,7 @@ class FeatureMap:
         self.filled: list[float] = []
         self._plain: _Plain | None = None
         self.revision = 0  # changes whenever a context may be encoded differently
+        self.layout = 0  # changes whenever one may that has all numbers (see `has_numbers`)
         self.limit = max_features  # what memory allows, where that is less
         self.notice: str | None = None  # what a user should be told, once
         self.n_features = 1  # the length of a row; 1 where no feature is known yet
@@ -226,6 +227,15 @@ class FeatureMap:
             places = np.array([column.number for column in columns], np.int64)
             self._plain = _Plain(self.revision, [*context], places, np.array(values))
 
+    def has_numbers(self, context: Context) -> bool:
+        """Whether no number is missing, in whose place there would be the mean of those so far."""
+        if not isinstance(context, dict):
+            return True
+        return all(
+            column.number < 0 or column.late or type(context.get(name)) is float
+            for name, column in self.columns.items()
+        )
+
     def leave_out(self, name: str, value: Value, usual: Floats, row: Floats) -> None:
         """Overwrite what a context's row has of one name with what is usual there.
 
@@ -304,6 +314,7 @@ class FeatureMap:
                 column.count -= 1  # the same so far: watch on until it varies
             else:
                 column.size, column.count = size, SETTLED
+                self.layout += 1
 
     def _see_missing(self, name: str, column: Column) -> None:
         if column.missing < 0 and column.present < 0:
@@ -353,6 +364,7 @@ class FeatureMap:
         self.filled.append(fill)
         self.n_features = len(self._absent)
         self.revision += 1
+        self.layout += 1
         return len(self._absent) - 1
 
     def _hash_all(self, name: str, value: Value, values: list[float]) -> None:

@@ -179,6 +179,58 @@ def test_the_oldest_records_are_forgotten(monkeypatch):
     assert sum(agent.pmf(READER, actions=ARTICLES).values()) == pytest.approx(1.0)
 
 
+def shelved(t):
+    """Candidates that stay; of some a number is missing, or comes late."""
+    shelf: dict[str, Any] = {f"a{i}": {"words": 10.0 * i, "price": 0.5 + i} for i in range(6)}
+    shelf["a2"]["price"] = None
+    shelf["a3"]["price"] = "sold out" if t > 40 else 3.0
+    if t > 300:
+        shelf["a4"]["stars"] = float(t % 5)
+    return shelf
+
+
+def test_rows_that_are_kept_are_those_that_would_be_made_anew():
+    agents = [melee.Agent(explorer="linucb", seed=1) for _ in range(2)]
+    for t in range(360):
+        known: Any = agents[1]._knowledge
+        known.familiar.clear()
+        shelf = shelved(t)
+        kept, new = (agent.act({"age": t % 7}, actions=shelf, id=f"d{t}") for agent in agents)
+        assert kept == new
+        for agent in agents:
+            agent.learn(kept.id, float(t % 3 == 0))
+    assert agents[0].fingerprint == agents[1].fingerprint
+
+
+def test_rows_are_kept_from_the_first_rounds_on(monkeypatch):
+    agent = melee.Agent(explorer="linucb")
+    shelf = {f"a{i}": {"words": 10.0 * i, "topic": TOPICS[i % 3]} for i in range(30)}
+    shelf["a7"] = {"topic": "film"}
+    for t in range(12):
+        agent.learn(agent.act({"age": t}, actions=shelf).id, 0.0)
+    known: Any = agent._knowledge
+    encoded, encode = [], known.traits.encode
+
+    def counted(features, row):
+        encoded.append(features)
+        return encode(features, row)
+
+    monkeypatch.setattr(known.traits, "encode", counted)
+    for t in range(10):
+        chosen = agent.act({"age": t}, actions=shelf)
+        agent.learn(chosen.id, 0.0)
+    assert len(encoded) <= 40  # the one whose number is missing, and those that are chosen
+
+
+def test_only_among_many_candidates_is_machine_code_waited_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr("melee.compiled.Program.load", lambda one: asked.append(one))
+    agent = melee.Agent(explorer="linucb")
+    for n, times in ((999, 0), (1000, 1)):
+        agent.pmf(READER, actions={i: {"n": float(i)} for i in range(n)})
+        assert len(asked) == times
+
+
 def test_rows_that_are_kept_are_bounded(monkeypatch):
     monkeypatch.setattr(familiar, "MOST_KEPT", 20)
     agent = melee.Agent(explorer="linucb")
@@ -267,6 +319,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "an empty dict": ({}, "there are 0 candidates"),
     "a number": (3, "expected candidates as a dict"),
     "a text": ("abc", "expected candidates as a dict"),
+    "rows": ([{"id": "a", "x": 1.0}], "expected candidates as a dict"),
     "NaN in a feature": ({"a": {"x": float("nan")}}, "candidate 'a': they hold nan"),
     "an infinite feature": ({"a": {"x": np.inf}}, "finite"),
     "numbers among names": ({"a": {"x": 1.0}, "b": [1.0]}, "several kinds"),

@@ -145,7 +145,8 @@ BAD = {
     "twice": (["a", "b", "a"], "action 'a' is given twice; give each once"),
     "none": ([], "there are no actions; expected at least one"),
     "a text": ("a", "actions are 'a'; expected a list of labels"),
-    "features": ({"a": {}}, "expected a list of labels"),
+    "features": ({"a": {}}, "Candidates with features are for one that was made without"),
+    "a table": (pd.DataFrame({"x": [1.0]}, index=["a"]), "Candidates with features are for one"),
     "a list inside": ([["a"]], r"is no label; expected a hashable value"),
 }
 
@@ -162,7 +163,7 @@ def test_bad_ones_get_a_sentence_and_change_nothing(call, some, sentence):
         "each": lambda: agent.act_many([context] * 2, actions=[["a"], some]),
         "top": lambda: agent.act(context, actions=some, top=1),
     }
-    if call == "act_many" and some == [["a"]]:
+    if call == "act_many" and isinstance(some, list) and some == [["a"]]:
         sentence = "1 lists of actions for 2 contexts; expected one for each, or one for all"
     if call == "each":
         sentence = f"the actions of number 1 of the contexts: .*{sentence}"

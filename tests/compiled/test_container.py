@@ -86,6 +86,19 @@ def test_the_command_says_what_it_has_compiled_and_where(tmp_path):
     assert len(list((tmp_path / "kept").glob("*.code"))) == 3
 
 
+def test_the_command_compiles_for_agents_to_which_candidates_come(monkeypatch, tmp_path):
+    monkeypatch.setenv("MELEE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(programs, "_PROGRAMS", {})
+    done = CliRunner().invoke(app, ["compile", "uniform", "--candidates"], catch_exceptions=False)
+    assert "act_pairs" in done.stdout
+    kept = {path.name for path in tmp_path.glob("*.code")}
+    assert len(kept) == 2
+    agent = melee.Agent(explorer="uniform")
+    agent.learn(agent.act({"x": 1}, actions={"a": {"topic": "film", "n": 1.0}}).id, 1.0)
+    melee.compile_now(agent)
+    assert {path.name for path in tmp_path.glob("*.code")} == kept
+
+
 def test_the_command_says_so_where_nothing_can_be_kept(monkeypatch):
     monkeypatch.setenv("MELEE_CACHE_DIR", "/proc/nowhere")
     monkeypatch.setenv("MELEE_COMPILE", "now")

@@ -71,6 +71,24 @@ def test_a_program_runs_at_once_and_is_the_same_later(fresh, monkeypatch, mode):
     assert program(steps, 1, 2, total) is not found
 
 
+def test_who_would_interpret_for_long_waits_for_what_is_kept_and_for_nothing_else(
+    fresh, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("MELEE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("MELEE_COMPILE", "background")
+    monkeypatch.setattr(programs, "_enqueue", lambda wanted: None)  # nothing goes on there
+    given = (1.5, 2, np.zeros(1))
+    found = program(steps, *given)
+    found.load()
+    assert not found.ready
+    found.wait()
+    assert found.compiled
+    monkeypatch.setattr(programs, "_PROGRAMS", {})
+    found = program(steps, *given)
+    found.load()
+    assert (found.ready, found.compiled) == (True, False)
+
+
 def test_interpreted_kernels_wrap_around_and_divide_as_machine_code_does(fresh, monkeypatch):
     from melee import rng
 

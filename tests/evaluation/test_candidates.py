@@ -426,6 +426,17 @@ def test_the_doctor_knows_candidates():
     rows = [dataclasses.replace(own[0], features={"a0": np.zeros(2)}), *history[1:]]
     kinds = [one for one in examine(History(rows)) if one.check == "candidates"]
     assert any(one.level == "error" and "dicts and 2 numbers" in one.found for one in kinds)
+    late = [
+        one
+        if i < 100
+        else dataclasses.replace(
+            one, features={k: {**v, "topic": 1.0} for k, v in one.features.items()}
+        )
+        for i, one in enumerate(history)
+    ]
+    found = next(one for one in examine(History(late)) if one.check == "candidates")
+    assert found.level == "warning"
+    assert "both numbers and texts in features of candidates: topic (" in found.found
     same = [dataclasses.replace(one, features={k: {} for k in one.features}) for one in history]
     assert any("in no round do candidates differ" in one.found for one in examine(History(same)))
 

@@ -93,6 +93,11 @@ def test_rankings_have_places_with_rewards_of_their_own_and_are_repeated(shop):
     assert ask(shop, actions={**shelf, "a0": {"hours": 9}}, top=3, id="r")[0] == 409
     assert ask(shop, actions=shelf, id="d")[0] == 200
     assert ask(shop, actions=shelf, top=3, id="d")[0] == 409
+    status, answer = ask(shop, actions=shelf, id="r")
+    assert (status, "'r' is taken by a ranking" in answer["error"]) == (409, True)
+    many = {"contexts": [{"age": 1}] * 2, "actions": shelf, "ids": ["new", "r"]}
+    assert shop.ask("POST", "/v1/decisions", many)[0] == 409
+    assert shop.ask("GET", "/v1/decisions/new")[0] == 404
     status, answer = shop.ask("POST", "/v1/decisions/r/reward", {"reward": 1})
     assert (status, "'r' is a ranking, whose places have" in answer["error"]) == (404, True)
     rewards = [{"id": f"r/{place}", "reward": float(place == 2)} for place in (1, 2, 3)]
@@ -100,11 +105,24 @@ def test_rankings_have_places_with_rewards_of_their_own_and_are_repeated(shop):
     assert shop.ask("GET", "/v1/decisions/r%2F2")[1]["reward"] == 1.0
 
 
+def test_decisions_may_have_ids_like_those_of_places(shop):
+    assert ask(shop, actions=SHELF, id="visit/1")[0] == 200
+    status, made = ask(shop, actions=SHELF, id="visit")
+    assert status == 200
+    assert ask(shop, actions=SHELF, id="visit") == (200, made)
+
+
 def test_rankings_of_actions_that_stay(local):
     asked = {"context": {"x": 1}, "top": 2, "id": "r"}
     status, ranking = local.ask("POST", "/v1/decisions", asked)
     assert status == 200
     assert local.ask("POST", "/v1/decisions", asked) == (200, ranking)
+    plain = {"context": {"x": 1}, "id": "r"}
+    for more in ({}, {"chosen": ranking["places"][0]["action"]}):
+        assert local.ask("POST", "/v1/decisions", plain | more)[0] == 409
+    at_once = [{"context": {"x": 1}, "id": "s", **more} for more in ({"top": 2}, {})]
+    found = local.ask_at_once(*(("POST", "/v1/decisions", body) for body in at_once))
+    assert sorted(status for status, _ in found) == [200, 409]
     assert local.ask("POST", "/v1/decisions", {"context": {"x": 1}, "top": 4})[0] == 400
 
 

@@ -341,6 +341,8 @@ def test_a_time_out_of_one_node_is_one_for_all(address):
         second.settle()
         first.look()
         assert first.agent.n_learned_ == second.agent.n_learned_ == 1
+        found = [node.ask("GET", f"/v1/decisions/{id}")[1] for node in (first, second)]
+        assert [(one["given_up"], one["reward"]) for one in found] == [(True, 0.0)] * 2
         first.close()
         second.close()
 

@@ -178,6 +178,32 @@ def test_decisions_whose_time_is_over_are_given_up_without_being_asked(tmp_path,
     local.close()
 
 
+def test_a_decision_that_was_given_up_says_so_and_what_was_learned(tmp_path):
+    late = {**QUICK, "timeout": 3600.0}
+    assumed = {**late, "default_reward": 0.25, "max_pending": 2}
+    local = Local(tmp_path, {"agent": assumed, "plain": late})
+    ids = [decide(local)["id"], decide(local)["id"]]
+    plain = local.ask("POST", "/v1/agents/plain/decisions", {"context": CONTEXT})[1]["id"]
+    local.ask("POST", f"/v1/decisions/{ids[1]}/reward", {"reward": 1})
+
+    def outcome(path):
+        past = local.ask("GET", path)[1]
+        return past["waits"], past["given_up"], past["reward"]
+
+    assert outcome(f"/v1/decisions/{ids[0]}") == (True, False, None)
+    assert outcome(f"/v1/decisions/{ids[1]}") == (False, False, 1.0)
+    for served in local.service.agents.values():
+        assert served.agent.give_up(now=time.time() + 4000.0) == 1
+    assert outcome(f"/v1/decisions/{ids[0]}") == (False, True, 0.25)
+    assert outcome(f"/v1/agents/plain/decisions/{plain}") == (False, True, None)
+    for _ in range(5):  # more than it remembers: the journal does
+        later = decide(local)["id"]
+        local.ask("POST", f"/v1/decisions/{later}/reward", {"reward": 1})
+    assert ids[0] not in local.service.agents["agent"].agent._pending.done
+    assert outcome(f"/v1/decisions/{ids[0]}") == (False, True, 0.25)
+    local.close()
+
+
 async def _sleep():
     import asyncio
 

@@ -109,6 +109,30 @@ def memory(pid):
     return int(line.split()[1]) / 1024
 
 
+def polite(port, pid, name, goes_on):
+    """Decide, one request after the other, as long as it goes on; latencies, memory at most."""
+    caller = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    headers = {"Authorization": f"Bearer {DECIDE}"}
+    times, most, number = [], memory(pid), 0
+    while goes_on(number):
+        body = json.dumps({"context": {"x": number % 7, "who": "me"}, "id": f"{name}-{number}"})
+        began = time.perf_counter()
+        caller.request("POST", "/v1/decisions", body, headers)
+        reply = caller.getresponse()
+        reply.read()
+        times.append(time.perf_counter() - began)
+        assert reply.status == 200
+        number += 1
+        time.sleep(0.01)
+        most = max(most, memory(pid))
+        if number % 10 == 0:
+            ids = [{"id": f"{name}-{i}", "reward": i % 2} for i in range(number - 10, number)]
+            caller.request("POST", "/v1/rewards", json.dumps({"rewards": ids}), headers)
+            assert caller.getresponse().read()
+    caller.close()
+    return sorted(times), most
+
+
 def weather(port, pid, n, seed):
     """Hostile callers at work while a polite one decides; statuses, latencies, memory at most."""
     context = multiprocessing.get_context("spawn")
@@ -120,52 +144,46 @@ def weather(port, pid, n, seed):
     ]
     for one in callers:
         one.start()
-    polite = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    headers = {"Authorization": f"Bearer {DECIDE}"}
-    times, most, number = [], memory(pid), 0
-    while any(one.is_alive() for one in callers):
-        body = json.dumps({"context": {"x": number % 7, "who": "me"}, "id": f"p{seed}-{number}"})
-        began = time.perf_counter()
-        polite.request("POST", "/v1/decisions", body, headers)
-        reply = polite.getresponse()
-        reply.read()
-        times.append(time.perf_counter() - began)
-        assert reply.status == 200
-        number += 1
-        time.sleep(0.01)
-        most = max(most, memory(pid))
-        if number % 10 == 0:
-            ids = [{"id": f"p{seed}-{i}", "reward": i % 2} for i in range(number - 10, number)]
-            polite.request("POST", "/v1/rewards", json.dumps({"rewards": ids}), headers)
-            assert polite.getresponse().read()
-    polite.close()
+    times, most = polite(
+        port, pid, f"p{seed}", lambda number: any(one.is_alive() for one in callers)
+    )
     found: dict[Any, Any] = {}
     for _ in callers:
         for status, count in said.get(timeout=60).items():
             found[status] = count if status == "first" else found.get(status, 0) + count
     for one in callers:
         one.join()
-    return found, sorted(times), most
+    return found, times, most
 
 
-@pytest.mark.parametrize("n", [2_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def late(times):
+    """The latency that one of a hundred exceeds."""
+    return times[int(0.99 * len(times))]
+
+
+@pytest.mark.parametrize("n", [20_000, pytest.param(1_000_000, marks=pytest.mark.long)])
 def test_hostile_callers_get_no_5xx_and_disturb_nobody(tmp_path, place, n):
     keys = tmp_path / "keys.txt"
     keys.write_text(f"admin {ADMIN}\ndecide {DECIDE}\n")
     options = ("--actions", "a,b,c", "--explorer", "epsilon-greedy", "--keys", str(keys))
     with running(place, *options) as server:
         pid = server.process.pid
-        weather(server.port, pid, max(1_000, min(n // 10, 20_000)), seed=1)
+        weather(server.port, pid, min(n // 10, 20_000), seed=1)
         before = memory(pid)
+        calm, _ = polite(server.port, pid, "calm", lambda number: number < 100)
         found, times, most = weather(server.port, pid, n, seed=2)
-        slow = times[int(0.99 * len(times))]
         print(
             f"{n} hostile requests: {found}; {len(times)} polite ones, p50 "
-            f"{1000 * times[len(times) // 2]:.1f} ms, p99 {1000 * slow:.1f} ms; memory "
-            f"{before:.1f} MB, at most {most:.1f}, {memory(pid):.1f} at the end"
+            f"{1000 * times[len(times) // 2]:.1f} ms, p99 {1000 * late(times):.1f} ms, without "
+            f"them {1000 * late(calm):.1f} ms; memory {before:.1f} MB, at most {most:.1f}, "
+            f"{memory(pid):.1f} at the end"
         )
         assert not [status for status in found if status != "first" and status >= 500], found
         assert sum(count for status, count in found.items() if status != "first") == n
         assert found[400] > n // 10
         assert most - before < 20.0
+        # What the machine makes everybody wait for is no fault of the server's: the slowest of a
+        # hundred shows it, and other tests, which come in bursts, are allowed for in the quick one.
+        assert late(times) < 0.05 + (0.0 if n > 20_000 else 0.2 + 5.0 * calm[-1])
+        assert times[len(times) // 2] < 0.05
         assert server.stop() == 0

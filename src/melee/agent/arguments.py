@@ -26,6 +26,18 @@ def read_labels(actions: Any, least: int) -> list[Label]:
     return labels
 
 
+def read_open(actions: Any) -> list[Label]:
+    """Labels of those that are open, of actions that an agent has."""
+    is_table = hasattr(actions, "columns")
+    if is_table or isinstance(actions, dict):
+        raise InputError(
+            f"actions are {'a table' if is_table else shown(actions)}; expected a list of labels, "
+            "for this agent has actions of its own. Candidates with features are for one that was "
+            "made without: Agent()"
+        )
+    return read_labels(actions, 1)
+
+
 def is_for_each(actions: Any) -> bool:
     """Whether these are lists of actions, one for each of many contexts, and not labels.
 

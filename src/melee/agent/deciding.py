@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from melee.agent.arguments import check_alike, is_for_each, read_labels
+from melee.agent.arguments import check_alike, is_for_each, read_open
 from melee.agent.ids import Ids, check_new, read_new
 from melee.agent.knowledge import Encoded, Labels
 from melee.agent.offered import Offered
@@ -186,6 +186,6 @@ def _alike(opened: list[Ints | None]) -> Iterator[slice]:
 
 def find(agent: "Agent", actions: Iterable[Hashable]) -> Ints:
     """The numbers of the actions that are open."""
-    labels = read_labels(actions, 1)
+    labels = read_open(actions)
     numbers = [agent._knowledge.number(label) for label in labels]
     return np.array(sorted(numbers), np.int64)  # in what order they came does not matter

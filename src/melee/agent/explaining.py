@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from melee import growth
-from melee.agent.arguments import read_labels
+from melee.agent.arguments import read_open
 from melee.agent.catalogue import Catalogue
 from melee.agent.explanation import Explained, Explanation, Influence
 from melee.agent.knowledge import Knowledge, Labels
@@ -89,7 +89,7 @@ def explain(agent: "Agent", subject: Any, actions: Any) -> Explanation:
     context = None if isinstance(subject, str | Decision) else read_context(subject)
     if isinstance(agent._knowledge, Catalogue):
         return _explain_offered(agent, agent._knowledge, subject, context, actions)
-    labels = None if actions is None else tuple(read_labels(actions, 1))
+    labels = None if actions is None else tuple(read_open(actions))
     if context is None and labels is None and (past := _explain_past(agent, subject)):
         return past
     with agent._lock:

@@ -17,12 +17,17 @@ MOST_KEPT = 2**15
 """Candidates whose rows are kept."""
 
 
+ANY = -1
+"""Stands for all revisions of a map as long as its layout stays."""
+
+
 class _Latest(NamedTuple):
     """What was offered the last time, which is often what is offered the next."""
 
     given: dict[Label, Context]
     offered: Offered
     table: Floats
+    revision: int  # of the map that the table is by, or any
 
 
 class _Kept(NamedTuple):
@@ -31,6 +36,7 @@ class _Kept(NamedTuple):
     features: Context
     row: int
     is_known: bool  # whether learning them would find nothing new
+    revision: int  # of the map that the row is by, or any
 
 
 class Familiar:
@@ -39,7 +45,8 @@ class Familiar:
     Parameters
     ----------
     traits
-        The map from candidates' features to rows. When it changes, all rows are dropped.
+        The map from candidates' features to rows. When its layout changes, all rows are dropped;
+        when only the means do that stand for missing numbers, those in which numbers are missing.
     """
 
     def __init__(self, traits: FeatureMap) -> None:
@@ -50,13 +57,11 @@ class Familiar:
         """Have no rows."""
         self.kept: dict[Label, _Kept] = {}
         self._table = np.zeros((LEAST_ROOM, self.traits.n_features))
-        self._revision = self.traits.revision
+        self._layout = self.traits.layout
         self._latest: _Latest | None = None
 
     def read(self, actions: Any) -> Offered:
         """The candidates that a caller offers; changes nothing that matters."""
-        if self._revision != self.traits.revision:
-            self.clear()
         latest = self._latest
         again = latest is not None and _same(latest.given, actions)
         if again and latest is not None and tuple(actions) == latest.offered.labels:
@@ -80,20 +85,26 @@ class Familiar:
 
     def rows(self, offered: Offered) -> Floats:
         """The rows of candidates."""
+        if self._layout != self.traits.layout:
+            self.clear()
+        valid = (ANY, self.traits.revision)
         latest = self._latest
-        if latest is not None and latest.offered is offered:
+        if latest is not None and latest.offered is offered and latest.revision in valid:
             return latest.table
-        if self._revision != self.traits.revision or len(self.kept) > MOST_KEPT:
+        if len(self.kept) > MOST_KEPT:
             self.clear()
         kept, places = self.kept, np.empty(len(offered.labels), np.int64)
+        revision = ANY
         for i, (label, features) in enumerate(zip(offered.labels, offered.features, strict=True)):
             known = kept.get(label)
-            if known is None or known.features is not features:
+            if known is None or known.features is not features or known.revision not in valid:
                 known = self._keep(label, features)
             places[i] = known.row
+            if known.revision != ANY:
+                revision = known.revision
         table = self._table[places]
         named = dict(zip(offered.labels, offered.features, strict=True))
-        self._latest = _Latest(named, offered, table)
+        self._latest = _Latest(named, offered, table, revision)
         return table
 
     def is_known(self, label: Label) -> bool:
@@ -108,7 +119,8 @@ class Familiar:
         elif place == len(self._table):
             self._table = np.concatenate([self._table, np.zeros_like(self._table)])
         is_known = self.traits.encode(features, self._table[place])
-        self.kept[label] = _Kept(features, place, is_known)
+        revision = ANY if self.traits.has_numbers(features) else self.traits.revision
+        self.kept[label] = _Kept(features, place, is_known, revision)
         return self.kept[label]
 
 

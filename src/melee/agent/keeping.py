@@ -227,7 +227,9 @@ class Keeper:
 
     def gave_up(self, ids: Sequence[str], now: float, *, full: bool) -> None:
         """Decisions wait no longer."""
-        self._unit.append(events.time_out(now, ids, full=full))
+        default = self.agent.default_reward
+        taught = None if default is None else float(default)
+        self._unit.append(events.time_out(now, ids, taught, full=full))
 
     def learned(
         self, lessons: Sequence[Lesson], ids: Sequence[str | None], times: Sequence[int]

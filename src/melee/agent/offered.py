@@ -43,7 +43,8 @@ def _pairs(actions: Any) -> list[tuple[Label, Any]]:
     library = type(actions).__module__.partition(".")[0]
     if library in ("pandas", "polars") and hasattr(actions, "columns"):
         return _rows_of(actions, library)
-    if isinstance(actions, list | tuple | set | frozenset):
+    is_list = isinstance(actions, list | tuple | set | frozenset)
+    if is_list and not any(isinstance(label, dict) for label in actions):
         return [(label, None) for label in actions]
     raise InputError(
         f"actions are {shown(actions)}; expected candidates as a dict of labels and features, or "

@@ -20,6 +20,8 @@ from melee.loop import act_pairs
 
 LEAST_ROOM = 16
 """Candidates that there is room for at least."""
+MANY = 1000
+"""Candidates that take longer to decide among, if that is interpreted, than to load its program."""
 
 
 class PairModel(Model):
@@ -88,6 +90,8 @@ class PairModel(Model):
     ) -> int:
         """Fill the probabilities of candidates and draw one."""
         offered, t = self.offer(context, table, records), self.n_learned + 1
+        if len(records) >= MANY:
+            self._act.load()
         return int(self._act.run(self.state, offered, t, draw, floor, self._rng, pmf))
 
     def look(

@@ -1,5 +1,6 @@
 """Choosing several actions at once, best first, each among what is left."""
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from melee.agent.catalogue import Catalogue
 from melee.agent.deciding import decide_among, find, namer
 from melee.agent.ids import check_new
+from melee.agent.offered import offer
 from melee.agent.offering import choose_among, read_offer
 from melee.arrays import Ints
 from melee.contexts import read_context
@@ -50,12 +52,15 @@ def rank(agent: "Agent", context: Any, actions: Any, id: str | None, top: int) -
             if agent._keeper is not None and not is_made:
                 agent._keeper.check_new(name)
         places = []
-        for name in names:
-            if isinstance(known, Catalogue):
-                place = choose_among(agent, known, read, known.read(left), name)
-                del left[place.action]
-            else:
-                place = decide_among(agent, read, opened, name)
-                opened = opened[opened != known.number(place.action)]
+        for number, name in enumerate(names, start=1):
+            keeper = agent._keeper
+            with nullcontext() if keeper is None else keeper.noting(place=number):
+                if isinstance(known, Catalogue):
+                    place = choose_among(agent, known, read, offered, name)
+                    del left[place.action]
+                    offered = offer(tuple(left), tuple(left.values()))
+                else:
+                    place = decide_among(agent, read, opened, name)
+                    opened = opened[opened != known.number(place.action)]
             places.append(place)
         return Ranking(id, tuple(places))

@@ -16,19 +16,26 @@ def compile_explorers(
             metavar="EXPLORERS", help="SPECs such as linucb:alpha=0.1; melee by default."
         ),
     ] = None,
+    candidates: Annotated[
+        bool,
+        typer.Option(
+            "--candidates", help="For agents to which candidates come with each question."
+        ),
+    ] = False,
 ) -> None:
     """Compile what agents need, and keep it: for a container image, or a machine without waiting.
 
     The directory is MELEE_CACHE_DIR, or melee/machine-code in the user's cache.
     """
-    from melee.agent import compile_now
+    from melee.agent import Agent, compile_now
     from melee.compiled import files, programs
     from melee.errors import DataError, InputError
 
     if programs.mode() == "never":
         raise InputError("MELEE_COMPILE or NUMBA_DISABLE_JIT forbids compiling; leave them out")
     say("compiling; the first time takes some seconds for each explorer")
-    done = compile_now(*(explorers or ["melee"]))
+    wanted = explorers or ["melee"]
+    done = compile_now(*(Agent(explorer=spec) for spec in wanted) if candidates else wanted)
     missing = [compiled for compiled in done if compiled.path is None]
     if missing:
         raise DataError(

@@ -42,11 +42,12 @@ class Program:
         The file in which it is kept, if it is.
     """
 
-    __slots__ = ("compiled", "error", "function", "kinds", "path", "ready", "run")
+    __slots__ = ("asked", "compiled", "error", "function", "kinds", "path", "ready", "run")
 
     def __init__(self, function: Callable[..., Any], kinds: tuple[Any, ...]) -> None:
         self.function, self.kinds = function, kinds
         self.ready = self.compiled = False
+        self.asked = False  # whether somebody would have waited for what is kept
         self.path: Path | None = None
         self.error: Exception | None = None  # why it cannot be compiled
         self.run: Callable[..., Any] = self._interpret
@@ -67,6 +68,17 @@ class Program:
             finally:
                 _WAITING.remove(self)
                 _MINE.waited = seconds_waited() + time.perf_counter() - began
+
+    def load(self) -> None:
+        """Wait for machine code that is kept, for who would interpret for longer than that takes.
+
+        What is not kept is compiled in the background, as ever.
+        """
+        if not (self.ready or self.asked) and mode() == "background":
+            self.asked = True
+            path = _kept(self).path
+            if path is not None and path.exists():
+                self.wait()
 
     @property
     def name(self) -> str:
@@ -226,15 +238,15 @@ def _make_ready(wanted: Program) -> None:
         return
     if wanted.error is not None:
         raise wanted.error
-    from melee.compiled import codegen
-
-    kept = files.Kept(wanted.name, key_of(wanted.function, wanted.kinds, codegen.target()))
+    kept = _kept(wanted)
     run = _loaded(wanted, kept)
     if run is None:
         with kept.alone(check_stop):
             # Whoever held the lock before may have compiled it.
             run = _loaded(wanted, kept)
             if run is None:
+                from melee.compiled import codegen
+
                 try:
                     run, content = codegen.compile_kernel(wanted.function, wanted.kinds, check_stop)
                 except InputError as error:
@@ -246,6 +258,12 @@ def _make_ready(wanted: Program) -> None:
     wanted.path = kept.path
     wanted.run = run
     wanted.ready = True
+
+
+def _kept(wanted: Program) -> files.Kept:
+    from melee.compiled import codegen
+
+    return files.Kept(wanted.name, key_of(wanted.function, wanted.kinds, codegen.target()))
 
 
 def _loaded(wanted: Program, kept: files.Kept) -> Callable[..., Any] | None:

@@ -7,11 +7,13 @@ A row has a kind, the id of the decision that it is about, a time and a body, a 
 - `actions`: labels that were added, or removed;
 - `decision`: the context, what was offered (by its name, see `offers.py`), the probability of each,
   which one was chosen, the version of the model, the policy, and what the explorer noted for the
-  reward to come; `unit`, who it was about, where a trial was drawn (null: the decision's id), and
-  `given`, the probability that it had, if known, where the caller had chosen;
+  reward to come; `unit`, who it was about, where a trial was drawn (null: the decision's id),
+  `given`, the probability that it had, if known, where the caller had chosen, and `place`, its
+  number in a ranking, from 1 on;
 - `reward`: of a decision;
 - `record`: a whole round that was decided elsewhere;
-- `time-out`: the ids of decisions that were given up, late or for want of room;
+- `time-out`: the ids of decisions that were given up, late or for want of room, and the default
+  `reward` that they taught, if there was one;
 - `rollback`: what was learned since the event `to` is forgotten, but for what came after the event
   `again`, if it names one;
 - `trial`: another explorer beside the agent's begins, has another share, or ends.
@@ -229,9 +231,11 @@ def record(
     return Draft(RECORD, id, time, _JSON.encode(body))
 
 
-def time_out(time: float, ids: Sequence[str], *, full: bool) -> Draft:
+def time_out(time: float, ids: Sequence[str], reward: float | None, *, full: bool) -> Draft:
     """The event of decisions that are given up; `full` where there was no room for them."""
     body: dict[str, Any] = {"ids": list(ids)}
+    if reward is not None:
+        body["reward"] = reward
     if full:
         body["full"] = True
     return Draft(TIME_OUT, None, time, _JSON.encode(body))

@@ -186,6 +186,10 @@ class Journal:
         """The decision of that id, or its reward, or its record."""
         return self.store.find(self.name, id, kind)
 
+    def given_up(self, decision: Event) -> Event | None:
+        """The event that gave up a decision, if one did."""
+        return self.store.given_up(self.name, decision)
+
     def is_taken(self, id: str) -> bool:
         """Whether a decision or a record has that id."""
         return self.store.is_taken(self.name, id)

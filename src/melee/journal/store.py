@@ -18,6 +18,7 @@ from melee.journal.events import (
     CREATED,
     DECISION,
     RECORD,
+    TIME_OUT,
     Draft,
     Event,
     Head,
@@ -221,6 +222,26 @@ class Store(ABC):
                 [id, agent, kind],
             )
         return _event(found[0]) if found else None
+
+    def given_up(self, agent: str, decision: Event) -> Event | None:
+        """The event that gave up a decision; none where it was not, or a reward came.
+
+        Most are found soon: time is over for the oldest first.
+        """
+        m = self.mark
+        after, end = decision.seq, self.head().seq
+        while after < end:
+            with self.guarded():
+                rows = self.query(
+                    f"SELECT {_COLUMNS} FROM events WHERE seq > {m} AND seq <= {m} AND agent = {m} "
+                    f"AND kind = {m} ORDER BY seq",
+                    [after, after + CHUNK, agent, TIME_OUT],
+                )
+            for event in map(_event, rows):
+                if decision.id in event.content["ids"]:
+                    return event
+            after += CHUNK
+        return None
 
     def is_taken(self, agent: str, id: str) -> bool:
         """Whether an agent has a decision or a record of that id."""

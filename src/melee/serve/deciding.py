@@ -7,6 +7,7 @@ from melee.agent.arguments import is_for_each
 from melee.contexts import read_context
 from melee.errors import InputError, shown
 from melee.labels import Label
+from melee.serve import ids as taken_ids
 from melee.serve import noting, repeating, trying
 from melee.serve.forms import explanation_to_json, to_json
 from melee.serve.ids import is_taken
@@ -28,8 +29,12 @@ async def decide(
     unit: str | None = None,
 ) -> dict[str, Any]:
     """One decision; the same one again for the same request under the same id."""
-    new = trying.new_id(served) if id is None else id
-    await service.turn(served, [] if new is None else [new])
+    new = None
+    if id is not None:
+        await taken_ids.take(service, served, [id])
+    else:
+        new = trying.new_id(served)
+        await service.turn(served, [] if new is None else [new])
     served, id, about = trying.drawn(service, served, id, unit, new)
     agent = served.agent
     try:
@@ -62,7 +67,7 @@ async def follow(
 ) -> dict[str, Any]:
     """A choice of the caller's, repeated; it is learned from when its reward comes."""
     agent = served.agent
-    await service.turn(served, [] if id is None else [id])
+    await taken_ids.take(service, served, [] if id is None else [id])
     if id is not None and trying.owner(service, served, id) is not served:
         raise repeating.is_another_choice(id)
     try:
@@ -111,7 +116,7 @@ async def decide_many(
 
     They are drawn into a trial together, by the unit or by the first id.
     """
-    await service.turn(served, ids or ())
+    await taken_ids.take(service, served, ids or ())
     first = None if not ids or not isinstance(ids[0], str) else ids[0]
     drawn, _, about = trying.drawn(service, served, first, unit, many=True)
     return await _decide_many(service, served, drawn, contexts, actions, ids, about)

@@ -1,6 +1,7 @@
 """Ids that requests name: whether a journal could hold one, and whether a decision has it."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from melee.agent.pending import is_ranking
 from melee.checks import is_unicode
@@ -8,6 +9,9 @@ from melee.errors import shown
 from melee.journal import Event
 from melee.serve.refusals import Refusal
 from melee.serve.served import Served
+
+if TYPE_CHECKING:
+    from melee.serve.service import Service
 
 
 def can_be_kept(id: Any) -> bool:
@@ -24,6 +28,37 @@ def is_taken(served: Served, id: Any) -> bool:
     if id in getattr(served.keeper, "free", ()):  # nobody has it, as of this turn
         return False
     return _event(served, id) is not None
+
+
+async def take(service: "Service", served: Served, ids: Sequence[Any]) -> None:
+    """Return in a turn in which decisions are about to have these ids; refuse those of rankings.
+
+    A ranking is known by its first place. A decision may have an id like that of one, too: so its
+    event is asked, in nobody's turn.
+    """
+    firsts = [f"{id}/1" for id in ids if isinstance(id, str)]
+    await service.turn(served, [*ids, *firsts])
+    some = [first for first in firsts if _may_be_taken(served, first)]
+    if not some:
+        return
+    await service.on_disk(served)
+    for first in some:
+        event = _event(served, first)
+        if event is not None and "place" in event.content:
+            id = first.removesuffix("/1")
+            raise Refusal(
+                409, f"id {shown(id)} is taken by a ranking; give each decision an id of its own"
+            )
+    await service.turn(served, ids)
+
+
+def _may_be_taken(served: Served, id: str) -> bool:
+    """Whether it is, or a record has it: what the index alone tells, in a third of the time."""
+    if served.agent._pending.knows(id):
+        return True
+    if id in getattr(served.keeper, "free", ()) or not can_be_kept(id):
+        return False
+    return served.keeper.journal.is_taken(id)
 
 
 def find(served: Served, id: str) -> Event:

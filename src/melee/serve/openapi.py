@@ -119,11 +119,12 @@ SCHEMAS: dict[str, Schema] = {
             "time": NUMBER,
             "context": CONTEXT,
             "waits": YES,
+            "given_up": YES,
             "reward": _or_null("number"),
             "features": _list(CONTEXT),
             "explanation": _ref("Explanation"),
         },
-        [*_DECIDED, "time", "context", "waits", "reward"],
+        [*_DECIDED, "time", "context", "waits", "given_up", "reward"],
     ),
     "Explanation": _object({"policy": TEXT, "actions": _list(_ref("Explained"))}),
     "Explained": _object(

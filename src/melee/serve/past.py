@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from melee.agent.recalling import decision_of, explain_past, offered_in
-from melee.journal import events
+from melee.journal import Event, events
 from melee.serve import ids, trying
 from melee.serve.forms import explanation_to_json, to_json
 from melee.serve.served import Served
@@ -26,14 +26,11 @@ async def look(
     journal = served.keeper.journal
     event = ids.find(served, id)
     decision, decided = decision_of(event, journal)
-    reward = journal.find(id, events.REWARD)
-    waits = reward is None and id in served.agent._pending.waiting
     context = decided.context
     answer = to_json(decision) | {
         "time": event.time,
         "context": context.tolist() if isinstance(context, np.ndarray) else context,
-        "waits": waits,
-        "reward": None if reward is None else reward.content["reward"],
+        **await _outcome(service, served, event),
     }
     features = offered_in(event, journal).features
     if features is not None:
@@ -43,6 +40,26 @@ async def look(
     if explain:
         answer["explanation"] = await replay(service, served, id)
     return answer
+
+
+async def _outcome(service: "Service", served: Served, event: Event) -> dict[str, Any]:
+    """What became of a decision: it waits, has its reward, or was given up.
+
+    What was given up has the default reward, if it taught that.
+    """
+    id, journal, pending = str(event.id), served.keeper.journal, served.agent._pending
+    reward = journal.find(id, events.REWARD)
+    end = None
+    if reward is None and id not in pending.waiting:
+        async with service.one_replay:
+            end = await asyncio.to_thread(journal.given_up, event)
+    learned = None
+    if reward is not None:
+        learned = reward.content["reward"]
+    elif end is not None:
+        learned = end.content.get("reward", pending.done.get(id))  # early journals do not say it
+    waits = reward is None and end is None
+    return {"waits": waits, "given_up": end is not None, "reward": learned}
 
 
 async def replay(service: "Service", served: Served, id: str) -> dict[str, Any] | None:

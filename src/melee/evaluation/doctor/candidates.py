@@ -12,6 +12,7 @@ def faults(log: Examined) -> Iterator[Symptom]:
     """What is wrong with the features of candidates."""
     lacking, first, kinds = 0, -1, set()
     values: dict[object, set[object]] = {}
+    types: dict[object, list[int]] = {}  # of every name, how many are numbers, and how many texts
     differ = False
     for i, round_ in enumerate(log.rounds):
         features: Mapping[Label, Context] = round_.features or {}
@@ -27,6 +28,8 @@ def faults(log: Examined) -> Iterator[Symptom]:
                 known = values.setdefault(name, set())
                 if len(known) < 2:
                     known.add(value)
+                if value is not None:
+                    types.setdefault(name, [0, 0])[not isinstance(value, float)] += 1
             alike.add(repr(each) if isinstance(each, dict) else each.tobytes())
         differ = differ or len(alike) > 1
     if lacking:
@@ -44,13 +47,20 @@ def faults(log: Examined) -> Iterator[Symptom]:
             f"features of candidates are of several kinds: {' and '.join(names)}",
             "describe all candidates of a log alike; an agent refuses others",
         )
-    elif not differ:
+    mixed = [f"{name} ({n:,} numbers, {m:,} texts)" for name, (n, m) in types.items() if n and m]
+    if mixed:
+        yield Symptom(
+            "warning",
+            f"both numbers and texts in features of candidates: {listed(mixed)}",
+            "log one type per name; a number that arrives as a text is taken for a category",
+        )
+    if len(kinds) <= 1 and not differ:
         yield Symptom(
             "warning",
             "in no round do candidates differ in their features",
             "log what tells candidates apart, or name the actions when you make the agent",
         )
-    else:
+    elif len(kinds) <= 1:
         constant = [str(name) for name, known in values.items() if len(known) < 2]
         if constant:
             yield Symptom(
