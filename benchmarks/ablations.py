@@ -92,6 +92,7 @@ def rules_of(policy: Policy) -> dict[str, Policy]:
         "both rules": policy,
         "the bold rule alone": policy._replace(careful=policy.bold),
         "the careful rule alone": policy._replace(bold=policy.careful),
+        "nothing due": policy._replace(due=np.where(np.arange(len(policy.due)) == 0, -1e3, 0.0)),
         "the wide member alone": policy._replace(how=wide),
         "the plain member alone": policy._replace(how=plain),
         "the average alone": policy._replace(how=average),

@@ -59,6 +59,7 @@ def main() -> None:
     slope, error = slopes(moves.reshape(-1, len(mean)), gains.ravel())
     names = [f"learner {i}" for i in range(len(HOW))] + [f"gate {name}" for name in SHARED]
     names += [f"{rule} {name}" for rule in ("bold", "careful") for name in SCHEMA]
+    names += [f"due {name}" for name in SHARED]
     for i in np.argsort(-np.abs(slope / error))[:10]:
         print(f"{names[i]:22s} {slope[i]:+.5f} ± {error[i]:.5f} of share for {sizes[i]:.2f}")
     total, d = float(((slope / error) ** 2).sum()), len(mean)

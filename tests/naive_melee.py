@@ -156,6 +156,10 @@ class Adaptive:
         spreads = [model.spread(view) for model, view in self.members(row, x)]
         return self.noise() * self.weights() @ spreads
 
+    def variance_of_average(self, row):
+        """Of the average reward of a row, in units of the noise."""
+        return self.member(row, 2).spread(np.ones(1)) ** 2
+
     def spread_guess(self, row, x):
         """By the diagonals, corrected by how far these were off in the rounds before."""
         by_diagonal = [model.spread_by_diagonal(view) for model, view in self.members(row, x)]
@@ -204,10 +208,12 @@ class AdaptiveRow:
 
 
 class Melee:
-    """mean + size·range·spread/noise over an adaptive learner; everything else by the history.
+    """mean + size·range·spread/noise + due over an adaptive learner; all else by the history.
 
     The size is gate·exp(bold·ψ) + (1 - gate)·exp(careful·ψ) of ψ kept in [low, high], exponents
-    kept in [-12, 4], and the gate σ(g·ψ) of those ψ that all actions share.
+    kept in [-12, 4], and the gate σ(g·ψ) of those ψ that all actions share. The due of an action
+    is (1 - gate)·exp(due·ψ) times a confidence bound of its average, which has seen n rounds of
+    T in all: noise·√(log(1 + (T + K) / (K·n)) / n).
     """
 
     def __init__(self, n_actions, learner, policy, budget=math.inf, *, guard=True, mu=0.0):
@@ -276,7 +282,15 @@ class Melee:
         )
         gate = logistic(held[0, : len(shared)] @ self.policy.gate)
         bonus = (gate * bold + (1 - gate) * careful) * spreads / self.learner.noise()
-        return (self.means(x) + bonus * self.learner.range()[1]).round(10)
+        due = (1 - gate) * np.exp(np.clip(held[0, : len(shared)] @ self.policy.due, -12, 4))
+        bonus = bonus * self.learner.range()[1] + due * self.bounds()
+        return (self.means(x) + bonus).round(10)
+
+    def bounds(self):
+        """How far the average reward of each action may be off, the farther the less it is seen."""
+        n = np.array([1 / self.learner.variance_of_average(a) for a in self.numbers])
+        behind = (len(self.played) + self.n_actions) / self.n_actions / n
+        return self.learner.noise() * np.sqrt(np.log(1 + behind) / n)
 
     def guesses(self, x):
         return np.array([self.learner.spread_guess(a, x) for a in self.numbers])

@@ -1,17 +1,27 @@
 """MELEE: optimism whose size, action by action and round by round, was learned.
 
-score_a = mean_a + size_a·spread_a, and the highest score is played. Mean and spread are those of a
-learner that knows its noise (`melee.learners.adaptive`). The size is a mixture of two rules,
+score_a = mean_a + size_a·spread_a + due_a, and the highest score is played. Mean and spread are
+those of a learner that knows its noise (`melee.learners.adaptive`). The size is a mixture of two
+rules,
 
     size_a = gate·exp(bold·ψ_a) + (1 - gate)·exp(careful·ψ_a),    gate = σ(g·ψ),
 
 in units of the rewards' range, with the spread in units of the noise. The *bold* rule starts close
 to that of `gated-ucb`, for rewards that can be predicted: explore while nothing good is known, then
-stop. The *careful* one starts as about half a standard deviation of the noise, for rewards that are
-mostly luck. Both grow as an action falls behind its share of the rounds, so that one which was
-dropped by bad luck comes back. At first the gate opens to the bold one where rewards look like
-those of labels or variance is explained. All weights, and how the learner mixes its members, were
-trained on synthetic tasks of both kinds (`melee.meta`).
+stop. It grows as an action falls behind its share of the rounds. The *careful* one starts as a
+third of the noise, for rewards that are mostly luck. At first the gate
+opens to the bold one where rewards look like those of labels, and stays open as variance is
+explained; where nothing is, it closes in time.
+
+What comes to an action is never nothing, or one that was dropped by bad luck would not come back:
+
+    due_a = (1 - gate)·exp(due·ψ)·noise·√(v·log(1 + v·(n + K)/K)),
+
+n being the rounds so far and v the variance of the action's average reward in units of the noise,
+about one over its plays. That is an upper confidence bound of the averages, whose width is by how
+far an action is behind its share of the rounds: all that there is to explore without a context.
+All weights, and how the learner mixes its members, were trained on synthetic tasks of both kinds
+(`melee.meta`).
 
 The inputs ψ_a mean the same on every task, whatever its features, number of actions, and unit of
 reward:
@@ -108,6 +118,7 @@ class Policy(NamedTuple):
     gate: Floats  # (shared inputs,)
     bold: Floats  # (inputs,)
     careful: Floats  # (inputs,)
+    due: Floats  # (shared inputs,)
     low: Floats  # (inputs,)
     high: Floats  # (inputs,)
 
@@ -118,7 +129,13 @@ class Policy(NamedTuple):
         return cls(
             how=HOW.copy(),
             gate=_weights(
-                SHARED, one=4.0, unexplained=-12.0, rare=-40.0, plenty=-12.0, graded=-20.0
+                SHARED,
+                one=4.0,
+                unexplained=-20.0,
+                rounds=-8.0,
+                rare=-40.0,
+                plenty=-12.0,
+                graded=-20.0,
             ),
             bold=_weights(
                 SCHEMA,
@@ -130,9 +147,8 @@ class Policy(NamedTuple):
                 spread=1.0,
                 plays=-0.8,
             ),
-            careful=_weights(
-                SCHEMA, one=math.log(0.8), noise=2.0, actions=-1.0, gap=-0.4, plays=-1.0
-            ),
+            careful=_weights(SCHEMA, one=math.log(0.3), noise=2.0),
+            due=_weights(SHARED, one=math.log(0.7)),
             low=-everything,
             high=everything,
         )
@@ -163,7 +179,8 @@ class MeleeState(NamedTuple):
     features: Scratch  # (K, inputs) of the latest context
     means: Scratch  # (K,)
     spreads: Scratch  # (K,)
-    common: Scratch  # (3,) the gate, and what all actions share of the two exponents
+    dues: Scratch  # (K,) of which a part, the same for all, is added to the scores
+    common: Scratch  # (4,) the gate; what all actions share of the two exponents; that part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +244,8 @@ class Melee(RidgeExplorer):
             features=np.ones((k, N_INPUTS)),
             means=np.zeros(k),
             spreads=np.zeros(k),
-            common=np.zeros(3),
+            dues=np.zeros(k),
+            common=np.zeros(4),
         )
 
     def with_floor(self, floor: float) -> tuple["Melee", float]:
@@ -283,7 +301,7 @@ class Trained(NamedTuple):
 
 @lru_cache(maxsize=32)
 def _load(path: str, modified: int) -> Trained:
-    shapes = {"how": HOW.shape, "gate": (N_SHARED,)}
+    shapes = {"how": HOW.shape, "gate": (N_SHARED,), "due": (N_SHARED,)}
     every = dict.fromkeys(("bold", "careful", "low", "high"), (N_INPUTS,))
     kept = artefact.load(
         path, kind="melee", schema=SCHEMA, shapes={**shapes, **every, "budget": (1,)}
@@ -309,14 +327,19 @@ def load_policy(name: str) -> Trained:
 
 
 def sizes(policy: Policy, features: Floats) -> Floats:
-    """The logarithms of the sizes for many inputs (n, N_INPUTS), outside of any loop."""
+    """The logarithms of the sizes for many inputs (n, N_INPUTS), and of what dues are taken by.
+
+    Outside of any loop; (n, 2).
+    """
     held = np.clip(features, policy.low, policy.high)
-    gate = 1.0 / (1.0 + np.exp(-held[:, :N_SHARED] @ policy.gate))
-    bold, careful = (
-        np.exp(np.clip(held @ weights, LOWEST, HIGHEST))
-        for weights in (policy.bold, policy.careful)
+    shared = held[:, :N_SHARED]
+    gate = 1.0 / (1.0 + np.exp(-shared @ policy.gate))
+    bold, careful, due = (
+        np.exp(np.clip(exponents, LOWEST, HIGHEST))
+        for exponents in (held @ policy.bold, held @ policy.careful, shared @ policy.due)
     )
-    return np.asarray(np.log(gate * bold + (1.0 - gate) * careful))
+    both = np.stack([gate * bold + (1.0 - gate) * careful, (1.0 - gate) * due], axis=1)
+    return np.asarray(np.log(np.maximum(both, 1e-30)))
 
 
 @kernel
@@ -346,13 +369,15 @@ def describe(state: MeleeState, x: Floats, n_actions: int, n_inputs: int) -> flo
 
 @kernel
 def describe_action(state: MeleeState, x: Floats, a: int, n_actions: int, best: float) -> None:
-    """Overwrite the features that are the action's own, by its mean and its spread."""
+    """Overwrite the features and the due that are the action's own, by its mean and spread."""
     now, row = state.polopt.learner.now, state.features[a]
     rounds = state.polopt.learner.totals[ROUNDS]
     row[N_SHARED] = min((best - state.means[a]) / now[NOISE], 5.0) / 2.0
     row[N_SHARED + 1] = math.log(max(state.spreads[a] / now[NOISE], 1e-9)) / 2.0
-    often = (plays_of(x, a, state.plays) + 1.0) * n_actions / (rounds + n_actions)
-    row[N_SHARED + 2] = math.log(often) / 3.0
+    share = (rounds + n_actions) / n_actions
+    row[N_SHARED + 2] = math.log((plays_of(x, a, state.plays) + 1.0) / share) / 3.0
+    variance = state.polopt.learner.average.diagonal[choice(x, a).model, 0]
+    state.dues[a] = now[NOISE] * math.sqrt(variance * math.log(1.0 + variance * share))
 
 
 @kernel
@@ -373,7 +398,7 @@ def held(policy: Policy, value: float, j: int) -> float:
 def weigh_shared(state: MeleeState) -> bool:
     """Overwrite `common` with what all actions share; False if they are far from familiar."""
     policy, shared, common = state.policy, state.features[0], state.common
-    gate = bold = careful = 0.0
+    gate = bold = careful = due = 0.0
     familiar = True
     for j in range(N_SHARED):
         familiar = familiar and not strange(policy, shared[j], j)
@@ -381,15 +406,17 @@ def weigh_shared(state: MeleeState) -> bool:
         gate += policy.gate[j] * value
         bold += policy.bold[j] * value
         careful += policy.careful[j] * value
+        due += policy.due[j] * value
     common[0] = logistic(gate)
     common[1] = bold
     common[2] = careful
+    common[3] = (1.0 - common[0]) * math.exp(min(max(due, LOWEST), HIGHEST))
     return familiar
 
 
 @kernel
 def bonus(state: MeleeState, a: int) -> float:
-    """What the spread of an action is worth, in units of reward."""
+    """What the spread of an action is worth, and what it is due, in units of reward."""
     policy, row, common = state.policy, state.features[a], state.common
     bold, careful = common[1], common[2]
     for j in range(N_SHARED, N_INPUTS):
@@ -399,7 +426,7 @@ def bonus(state: MeleeState, a: int) -> float:
     size = common[0] * math.exp(min(max(bold, LOWEST), HIGHEST))
     size += (1.0 - common[0]) * math.exp(min(max(careful, LOWEST), HIGHEST))
     now = state.polopt.learner.now
-    return float(size * now[SPAN] * state.spreads[a] / now[NOISE])
+    return float(size * now[SPAN] * state.spreads[a] / now[NOISE] + common[3] * state.dues[a])
 
 
 @kernel

@@ -52,7 +52,7 @@ MARGIN = 1.5
 MIN_WIDTH, MIN_BUDGET = 0.5, 0.1
 """Of the range of an input, which are all of order one, and of the guard's budget."""
 N_REFERENCE = 32
-TRAINED = ("how", "gate", "bold", "careful")
+TRAINED = ("how", "gate", "bold", "careful", "due")
 """The arrays of a policy that training moves."""
 
 
