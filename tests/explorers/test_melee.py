@@ -1,6 +1,7 @@
 """The learned explorer: its inputs, its two rules and their gate, its guard."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -203,9 +204,9 @@ def test_the_policy_outside_of_the_loop_is_the_one_inside():
         features[:, :N_SHARED] = features[0, :N_SHARED]
         state = state_with(policy, features)
         weigh_shared(state)
-        inside = [bonus(state, a) for a in range(30)]
+        by_spread = [bonus(state, a) for a in range(30)]
         state.spreads[:], state.dues[:] = 0.0, 1.0
-        inside = np.stack([inside, [bonus(state, a) for a in range(30)]], axis=1)
+        inside = np.stack([by_spread, [bonus(state, a) for a in range(30)]], axis=1)
         assert_allclose(np.log(inside), sizes(policy, features), atol=1e-9)
         beyond |= set(np.clip(np.sign(np.abs(features) - 1.5), 0, 1).ravel())
     assert beyond == {0.0, 1.0}  # some were held at the edge
@@ -277,7 +278,7 @@ def test_candidates_are_due_the_same_as_their_averages_are_one():
     """They share their models, so what is due to all of them sways nothing."""
     state = Melee(hidden=0, rescale=False).start_with(Policy.rule(), Problem(D, K))
     inputs = np.random.default_rng(0).normal(size=(K, D + 1))
-    offered = Candidates(inputs, np.zeros((K, 4)))
+    offered: Any = Candidates(inputs, np.zeros((K, 4)))
     melee_distribution(state, offered, 1, np.zeros(0, np.uint64), np.empty(K))
     assert len(set(state.dues)) == 1
 
