@@ -276,13 +276,15 @@ class Melee:
         psi = np.column_stack([np.tile(shared, (self.n_actions, 1)), self.own(x, spreads)])
         held = np.clip(psi, self.policy.low, self.policy.high)
         self.n_held += int((held != psi).any())
+        fewer = min(math.log(128 / self.n_actions) / 3, 0)  # where they cannot all be tried
         bold, careful = (
-            np.exp(np.clip(held @ weights, -12, 4))
-            for weights in (self.policy.bold, self.policy.careful)
+            np.exp(np.clip(held @ weights + less, -12, 4))
+            for weights, less in ((self.policy.bold, 0), (self.policy.careful, fewer))
         )
         gate = logistic(held[0, : len(shared)] @ self.policy.gate)
         bonus = (gate * bold + (1 - gate) * careful) * spreads / self.learner.noise()
         due = (1 - gate) * np.exp(np.clip(held[0, : len(shared)] @ self.policy.due, -12, 4))
+        due *= self.n_actions <= 128
         bonus = bonus * self.learner.range()[1] + due * self.bounds()
         return (self.means(x) + bonus).round(10)
 

@@ -274,6 +274,17 @@ def test_an_action_is_due_more_the_farther_it_is_behind_its_share_of_the_rounds(
     assert (np.diff(expected) > 0).all()
 
 
+def test_with_more_actions_than_can_be_tried_nothing_is_due_and_the_careful_rule_is_smaller():
+    shut = Policy.rule()._replace(gate=np.where(np.arange(N_SHARED) == 0, -100.0, 0.0))
+    inputs = [inputs_with(**USUAL | {"actions": np.log(n) / 3}) for n in (128, 1024)]
+    few, many = (np.exp(sizes(shut, features)[:, 0]) for features in inputs)
+    assert_allclose(many, few / 2)
+    state = Melee(hidden=0, rescale=False).start_with(Policy.rule(), Problem(D, 129))
+    x, rng = np.array([0.1, 0.2, 0.3, 1.0]), np.zeros(0, np.uint64)
+    melee_distribution(state, x, 1, rng, np.empty(129))
+    assert not state.dues.any()
+
+
 def test_candidates_are_due_the_same_as_their_averages_are_one():
     """They share their models, so what is due to all of them sways nothing."""
     state = Melee(hidden=0, rescale=False).start_with(Policy.rule(), Problem(D, K))

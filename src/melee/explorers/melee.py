@@ -20,6 +20,7 @@ What comes to an action is never nothing, or one that was dropped by bad luck wo
 n being the rounds so far and v the variance of the action's average reward in units of the noise,
 about one over its plays. That is an upper confidence bound of the averages, whose width is by how
 far an action is behind its share of the rounds: all that there is to explore without a context.
+With more actions than can be tried nothing is due, and the careful rule is smaller.
 All weights, and how the learner mixes its members, were trained on synthetic tasks of both kinds
 (`melee.meta`).
 
@@ -96,6 +97,7 @@ PER_ACTION = ("gap", "spread", "plays")
 SCHEMA = (*SHARED, *PER_ACTION)
 """The inputs of the policy, in the order of its weights."""
 N_SHARED, N_INPUTS = len(SHARED), len(SCHEMA)
+ACTIONS = SHARED.index("actions")
 
 LOWEST, HIGHEST = -12.0, 4.0
 """Limits of the exponents: from no bonus at all to fifty times the range."""
@@ -104,6 +106,9 @@ IN_FULL = 4
 OFF = 2.0
 """Times its size that a guessed bonus is taken to be off at the most: an action that is behind all
 the same needs no spread in full."""
+MANY = 128
+"""With more actions, which training has not seen, they cannot all be tried: nothing is due, and the
+careful rule is divided by the cube root of how many times more there are."""
 TIED = 1e-9
 """Means that differ by less, in units of the rewards' range, are equal but for rounding: as long as
 all rewards are, every action is the predicted one."""
@@ -334,9 +339,10 @@ def sizes(policy: Policy, features: Floats) -> Floats:
     held = np.clip(features, policy.low, policy.high)
     shared = held[:, :N_SHARED]
     gate = 1.0 / (1.0 + np.exp(-shared @ policy.gate))
+    fewer = np.minimum(math.log(MANY) / 3.0 - features[:, ACTIONS], 0.0)
     bold, careful, due = (
         np.exp(np.clip(exponents, LOWEST, HIGHEST))
-        for exponents in (held @ policy.bold, held @ policy.careful, shared @ policy.due)
+        for exponents in (held @ policy.bold, held @ policy.careful + fewer, shared @ policy.due)
     )
     both = np.stack([gate * bold + (1.0 - gate) * careful, (1.0 - gate) * due], axis=1)
     return np.asarray(np.log(np.maximum(both, 1e-30)))
@@ -376,8 +382,10 @@ def describe_action(state: MeleeState, x: Floats, a: int, n_actions: int, best: 
     row[N_SHARED + 1] = math.log(max(state.spreads[a] / now[NOISE], 1e-9)) / 2.0
     share = (rounds + n_actions) / n_actions
     row[N_SHARED + 2] = math.log((plays_of(x, a, state.plays) + 1.0) / share) / 3.0
-    variance = state.polopt.learner.average.diagonal[choice(x, a).model, 0]
-    state.dues[a] = now[NOISE] * math.sqrt(variance * math.log(1.0 + variance * share))
+    state.dues[a] = 0.0
+    if n_actions <= MANY:
+        variance = state.polopt.learner.average.diagonal[choice(x, a).model, 0]
+        state.dues[a] = now[NOISE] * math.sqrt(variance * math.log(1.0 + variance * share))
 
 
 @kernel
@@ -409,7 +417,7 @@ def weigh_shared(state: MeleeState) -> bool:
         due += policy.due[j] * value
     common[0] = logistic(gate)
     common[1] = bold
-    common[2] = careful
+    common[2] = careful + min(math.log(MANY) / 3.0 - shared[ACTIONS], 0.0)
     common[3] = (1.0 - common[0]) * math.exp(min(max(due, LOWEST), HIGHEST))
     return familiar
 
