@@ -526,8 +526,32 @@ def only(twin, actions):
 class Widened:
     """A twin behind hidden units."""
 
-    def __init__(self, twin, columns, weights):
-        self.twin, self.units = twin, (columns, weights)
+    def __init__(self, twin, columns, weights, n_units):
+        self.twin, self.drawn = twin, (columns, weights)
+        self.units = columns[:n_units], weights[:n_units]
+
+    def choose(self, inputs, actions, rewards):
+        """Use the units that went most closely with the rewards of single actions.
+
+        Unless all of them together are worth little more than they would be by luck.
+        """
+        values = np.array([widened(x, *self.drawn)[len(x) - 1 : -1] for x in inputs])
+        values *= math.sqrt(len(self.drawn[0])) / 2  # as they are, less 0.3
+        worth = np.zeros(len(self.drawn[0]))
+        luck = squares = 0.0
+        for action in set(actions):
+            at = np.array(actions) == action
+            h, r = values[at] - values[at].mean(axis=0), np.array(rewards)[at]
+            variance = (h * h).sum(axis=0)
+            worth += (h.T @ (r - r.mean())) ** 2 / (variance + 1)
+            luck += (variance / (variance + 1)).sum()
+            squares += ((r - r.mean()) ** 2).sum()
+        left = squares / max(len(actions) - len(set(actions)), 1)
+        if luck * left <= 1e-9 or worth.sum() <= 1.15 * luck * left:
+            return
+        order = sorted(range(len(worth)), key=lambda unit: -round(float(worth[unit]), 7))
+        used = order[: len(self.units[0])]
+        self.units = self.drawn[0][used], self.drawn[1][used]
 
     def pmf(self, x, t):
         return self.twin.pmf(widened(x, *self.units), t)
@@ -563,6 +587,10 @@ class Rescaled:
         n, left = len(self.rounds), self.rounds[-1:]
         if self.first <= n <= 256 and n & (n - 1) == 0:
             self.n_known, self.twin, left = n, self.make(), self.rounds
+            if n >= 64 and isinstance(self.twin, Widened):
+                actions = [action for _, _, action, _, _ in left]
+                rewards = [given[action] for _, _, action, given, _ in left]
+                self.twin.choose([self.inputs(x) for x, *_ in left], actions, rewards)
         for x, *rest in left:
             self.twin.learn(self.inputs(x), *rest)
 

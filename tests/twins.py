@@ -127,7 +127,7 @@ def twin(explorer, problem, key):
         made = make(explorer, wide, key)
         if hidden:
             units = Units.draw(problem.n_features, hidden)
-            made = naive.Widened(made, units.columns, units.weights)
+            made = naive.Widened(made, units.columns, units.weights, hidden)
         return made
 
     if getattr(explorer, "cold", False):

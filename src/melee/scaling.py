@@ -67,9 +67,14 @@ class Scaling(NamedTuple):
         return cls(np.array([shift, scale]), LIMIT, 1.0 / math.sqrt(contexts.shape[1]))
 
 
+def scale_rows_at_once(scaling: Scaling, raw: Floats) -> Floats:
+    """Raw features (..., d), scaled, where nothing is compiled."""
+    moved = (raw - scaling.shift_scale[0]) * scaling.shift_scale[1]
+    return np.asarray(np.minimum(np.maximum(moved, -scaling.limit), scaling.limit) * scaling.factor)
+
+
 def _scale_row_at_once(scaling: Scaling, raw: Floats, x: Floats) -> None:
-    scaled = (raw - scaling.shift_scale[0]) * scaling.shift_scale[1]
-    x[:-1] = np.minimum(np.maximum(scaled, -scaling.limit), scaling.limit) * scaling.factor
+    x[:-1] = scale_rows_at_once(scaling, raw)
     x[-1] = 1.0
 
 
@@ -80,6 +85,13 @@ def scale_row(scaling: Scaling, raw: Floats, x: Floats) -> None:
     for i in range(raw.shape[0]):
         x[i] = scaled(raw[i], table[0, i], table[1, i], scaling.limit) * scaling.factor
     x[raw.shape[0]] = 1.0
+
+
+@kernel
+def scaled_entry(scaling: Scaling, rows: Floats, i: int, j: int) -> float:
+    """A single feature of a single row, scaled."""
+    table = scaling.shift_scale
+    return scaled(rows[i, j], table[0, j], table[1, j], scaling.limit) * scaling.factor
 
 
 @entry

@@ -135,7 +135,19 @@ def test_scaling_and_hidden_units(n):
     x = np.zeros(n + 1)
     same(scale_row, scaling, random(n), x)
     scale_row(scaling, random(n), x)
-    same(hidden.widen, hidden.Units.draw(n, 9), x, np.zeros(n + 10))
+    units = hidden.Units.draw(n, 9)
+    units.used[:] = (3 * np.arange(9) + n) % len(units.columns)
+    same(hidden.widen, units, x, np.zeros(n + 10))
+
+
+@SIZES
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_worth_of_hidden_units(n, k):
+    rng = np.random.default_rng(n)
+    table = np.stack([rng.normal(size=4), rng.random(4)])
+    past = rng.normal(size=(n, 4)), rng.integers(k, size=n), rng.random(n)
+    units, sums, worth = hidden.Units.draw(4, 5), np.zeros((k, 6)), np.zeros(20)
+    same(hidden.weigh, units, Scaling(table, 5.0, 0.5), *past, sums, worth)
 
 
 @pytest.mark.parametrize("n", [2, 3, 9, 40])
@@ -191,4 +203,5 @@ def test_every_other_form_is_tested_here():
         "note",
         "predict_all_open",
     }
-    assert others == sums | {"scale_row", "widen", "standardize", "usable", "sort", "copy_bytes"}
+    rest = {"scale_row", "widen", "weigh", "standardize", "usable", "sort", "copy_bytes"}
+    assert others == sums | rest

@@ -59,7 +59,8 @@ def test_at_every_round_the_ridge_is_the_fit_to_the_whole_history_in_the_scale_o
         inputs = naive.cold_inputs(contexts[:n])
         if hidden:
             units = inner.units
-            inputs = np.array([naive.widened(x, units.columns, units.weights) for x in inputs])
+            used = units.columns[units.used], units.weights[units.used]
+            inputs = np.array([naive.widened(x, *used) for x in inputs])
             inner = inner.inner
         for a in range(K):
             ridge = naive.Ridge(inputs.shape[1], 0.1)
@@ -313,7 +314,12 @@ def test_the_ridge_behind_a_rescaling_is_the_fit_to_the_whole_history_in_the_new
             inputs = naive.scaled(first, raw, "standardize")
         if hidden:
             units = bandit._state.inner.units
-            inputs = np.array([naive.widened(x, units.columns, units.weights) for x in inputs])
+            inputs = np.array(
+                [
+                    naive.widened(x, units.columns[units.used], units.weights[units.used])
+                    for x in inputs
+                ]
+            )
         for a in range(hard.task.n_actions):
             ridge = naive.Ridge(inputs.shape[1], 0.1)
             for i in np.flatnonzero(actions[:n] == a):

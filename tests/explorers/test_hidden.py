@@ -7,15 +7,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 from melee.bandit import Bandit
 from melee.explorers import Problem, parse
 from melee.explorers.base import widened
-from melee.explorers.hidden import Units, Widened, widen
+from melee.explorers.hidden import LUCK, Units, Widened, choose, weigh, widen
 from melee.loop import simulate
 from melee.preparation import prepare
+from melee.scaling import Scaling
 from melee.task import Task
 from tests import naive
 
 
+def used(units):
+    return units.columns[units.used], units.weights[units.used]
+
+
 def wide_by_kernel(units, x):
-    wide = np.full(len(x) + len(units.columns), np.nan)
+    wide = np.full(len(x) + len(units.used), np.nan)
     widen(units, x, wide)
     return wide
 
@@ -26,7 +31,7 @@ def test_a_wider_context_agrees_with_the_definition(d, n_units):
     for _ in range(20):
         x = np.append(rng.normal(size=d) / np.sqrt(d), 1.0)
         wide = wide_by_kernel(units, x)
-        assert_allclose(wide, naive.widened(x, units.columns, units.weights), atol=1e-12)
+        assert_allclose(wide, naive.widened(x, *used(units)), atol=1e-12)
         assert_array_equal(wide[:d], x[:d])
 
 
@@ -38,9 +43,9 @@ def test_units_look_at_two_different_features_where_there_are_two():
 
 
 def test_units_look_at_all_features_alike():
-    counts = np.bincount(Units.draw(6, 30).columns.ravel())
+    counts = np.bincount(used(Units.draw(6, 30))[0].ravel())
     assert_array_equal(counts, 10)
-    counts = np.bincount(Units.draw(7, 30).columns.ravel(), minlength=7)
+    counts = np.bincount(used(Units.draw(7, 30))[0].ravel(), minlength=7)
     assert set(counts) <= set(range(5, 13))  # one of every deck of seven is left over
 
 
@@ -58,7 +63,7 @@ def test_the_units_of_a_number_of_features_are_always_the_same_ones():
     first, again, more = Units.draw(4, 9), Units.draw(4, 9), Units.draw(4, 30)
     assert_array_equal(first.columns, again.columns)
     assert_array_equal(first.weights, again.weights)
-    assert_array_equal(first.weights, more.weights[:9])
+    assert_array_equal(first.weights, more.weights[:36])
     assert not np.array_equal(first.weights, Units.draw(5, 9).weights)
 
 
@@ -102,7 +107,7 @@ def test_labelled_rows_are_widened_like_the_contexts():
     problem = widened(Problem(4, 2, labelled=(rows, rewards)), 5)
     assert problem.n_features == 9
     assert problem.labelled is not None
-    expected = [naive.widened(x, units.columns, units.weights) for x in rows]
+    expected = [naive.widened(x, *used(units)) for x in rows]
     assert_allclose(problem.labelled[0], expected, atol=1e-12)
     assert_array_equal(problem.labelled[1], rewards)
 
@@ -125,7 +130,7 @@ def test_full_information_sees_every_reward_behind_units():
     for t in range(1, 41):
         x, rewards = rng.normal(size=2), rng.random(3)
         bandit.reveal(x, 0, rewards, 1.0)
-        twin.learn(naive.widened(np.append(x, 1.0), units.columns, units.weights), t, 0, rewards, 1)
+        twin.learn(naive.widened(np.append(x, 1.0), *used(units)), t, 0, rewards, 1)
     learned = bandit._state.inner.polopt.learner.weights
     assert_allclose(learned, [model.w() for model in twin.f.models], atol=1e-9)
     assert (np.abs(learned) > 1e-3).any(axis=1).all()
@@ -146,3 +151,76 @@ def test_no_units_means_no_wrapper():
     problem = Problem(3, 2)
     assert not isinstance(parse("linucb").begin(problem), Widened)
     assert isinstance(parse("linucb:hidden=1").begin(problem), Widened)
+
+
+# --- which of them are used -----------------------------------------------------------------------
+
+
+def past(n, seed=0):
+    """Rounds of three actions, of which the first pays in a corner of columns 2 and 5 of 8."""
+    rng = np.random.default_rng(seed)
+    rows, actions = rng.normal(size=(n, 8)), rng.integers(3, size=n)
+    inside = (rows[:, 2] > 0.2) & (rows[:, 5] < 0.1)
+    return rows, actions, np.where(actions == 0, inside, rng.random(n) < 0.5).astype(float)
+
+
+def chosen_by_kernel(units, rows, actions, rewards):
+    scaling = Scaling.fit(rows, "standardize")
+    worth = np.zeros(len(units.columns))
+    if weigh(units, scaling, rows, actions, rewards, np.zeros((3, 6)), worth) > LUCK:
+        choose(units, worth)
+    return units.used
+
+
+@pytest.mark.parametrize("n", [64, 128, 256])
+def test_units_are_chosen_by_their_worth_as_the_definition_says(n):
+    rows, actions, rewards = past(n)
+    units = Units.draw(8, 16)
+    twin = naive.Widened(None, units.columns, units.weights, 16)
+    assert_array_equal(units.used, np.arange(16))
+    twin.choose(naive.scaled(rows, rows, "standardize"), actions, rewards)
+    chosen = chosen_by_kernel(units, rows, actions, rewards)
+    assert_array_equal(units.weights[chosen], twin.units[1])
+    assert len(set(chosen)) == 16
+
+
+def test_units_that_are_chosen_look_where_rewards_turn():
+    units = Units.draw(8, 16)
+    assert 0.3 < np.isin(units.columns, (2, 5)).any(axis=1).mean() < 0.6
+    chosen_by_kernel(units, *past(256))
+    assert np.isin(used(units)[0][:8], (2, 5)).any(axis=1).all()
+
+
+@pytest.mark.parametrize("rewards", [np.zeros(64), np.full(64, 0.1), np.arange(64) % 3 / 10])
+def test_rewards_that_say_nothing_leave_units_as_they_were_drawn(rewards):
+    rows, actions = np.random.default_rng(1).normal(size=(64, 8)), np.arange(64) % 3
+    chosen = chosen_by_kernel(Units.draw(8, 16), rows, actions, rewards)
+    assert_array_equal(chosen, np.arange(16))
+
+
+def test_units_are_chosen_where_the_past_is_learned_again_and_nowhere_else():
+    rows, _, _ = past(300)
+    specs = ("linucb:cold=true:hidden=8", "linucb:hidden=8")
+    chosen, drawn = (Bandit(s, n_features=8, n_actions=3, reward_range=(0, 1)) for s in specs)
+    seen = []
+    for x in rows:
+        for bandit in (chosen, drawn):
+            action, p = bandit.act(x)
+            bandit.learn(x, action, float(x[2] > 0.2 and x[5] < 0.1), p)
+        seen.append(tuple(chosen._state.inner.units.used))
+    assert_array_equal(drawn._state.units.used, np.arange(8))
+    turns = [n + 1 for n in range(1, len(seen)) if seen[n] != seen[n - 1]]
+    assert seen[62] == tuple(range(8))
+    assert turns
+    assert set(turns) <= {64, 128, 256}
+
+
+def test_units_are_not_chosen_by_luck():
+    rng = np.random.default_rng(7)
+    stayed = 0
+    for _ in range(40):
+        rows, actions = rng.normal(size=(256, 8)), rng.integers(3, size=256)
+        rewards = (rng.random(256) < 0.1).astype(float)
+        used = chosen_by_kernel(Units.draw(8, 16), rows, actions, rewards)
+        stayed += np.array_equal(used, np.arange(16))
+    assert stayed >= 25

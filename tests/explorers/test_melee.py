@@ -146,11 +146,12 @@ def test_a_whole_run_agrees_with_the_definition(
     learner = adaptive_twin(explorer.model(), D + 1 + hidden, k, n_hidden=hidden, how=policy.how)
     twin = Twin(k, learner, policy, budget, guard=explorer.guard, mu=explorer.mu)
     units, rates = Units.draw(D, max(hidden, 1)), rng.normal(size=(k, D))
+    used = units.columns[:hidden], units.weights[:hidden]
     n_guessed = n_alone = 0
     for t in range(1, 71):
         raw = rng.normal(size=D) / math.sqrt(D)
         x = np.append(raw, 1.0)
-        wide = naive.widened(x, units.columns, units.weights) if hidden else x
+        wide = naive.widened(x, *used) if hidden else x
         expected, spreads = twin.pmf(wide, t), twin.spreads(wide)
         action, p = bandit.act(raw)
         assert_allclose(bandit._pmf, expected, atol=1e-12, err_msg=f"round {t}")

@@ -21,6 +21,7 @@ from melee.explorers.ranged import (
     taken,
 )
 from melee.explorers.rescaled import Rescaled, restart
+from melee.growth import arrays
 from melee.loop import simulate
 from melee.preparation import prepare
 from melee.states import arrays_of
@@ -128,10 +129,11 @@ def test_at_every_round_a_cold_explorer_has_learned_the_units_of_the_moment(name
 
 @STREAMS
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 40, 99, 100, 130, 200])
-def test_a_state_that_starts_again_ends_as_if_it_had_learned_its_rounds_one_by_one(name, n):
+@pytest.mark.parametrize("spec", ["linucb:cold=true", "linucb:cold=true:hidden=3"])
+def test_a_state_that_starts_again_ends_as_if_it_had_learned_its_rounds_one_by_one(name, n, spec):
     rewards = streams()[name]
     contexts = np.random.default_rng(3).normal(size=(n + 1, D))
-    one, other = (Bandit("linucb:cold=true", n_features=D, n_actions=K) for _ in range(2))
+    one, other = (Bandit(spec, n_features=D, n_actions=K) for _ in range(2))
     for i in range(n):
         one.learn(contexts[i], i % K, rewards[i], 0.5)
     past = np.arange(1, n + 1), np.arange(n) % K, rewards[:n], np.full(n, 0.5)
@@ -139,7 +141,8 @@ def test_a_state_that_starts_again_ends_as_if_it_had_learned_its_rounds_one_by_o
     other.n_learned_ = n
     for bandit in (one, other):
         bandit.learn(contexts[n], 0, rewards[n], 0.5)
-    for mine, theirs in zip(arrays_of(one._state), arrays_of(other._state), strict=True):
+    lasting = (arrays(bandit._state, lasting=True) for bandit in (one, other))
+    for mine, theirs in zip(*lasting, strict=True):
         assert_array_equal(mine, theirs)
 
 

@@ -399,8 +399,9 @@ def _check_numbers(model: Model) -> None:
     fine = fine and bool((state.probabilities[: len(rounds)] > 0.0).all())
     inner: Any = state.inner
     if isinstance(inner, Widened):
-        columns = inner.units.columns
+        columns, used = inner.units.columns, inner.units.used
         fine = fine and bool((columns >= 0).all() and (columns < model.n_features).all())
+        fine = fine and bool((used >= 0).all() and (used < len(columns)).all())
     if isinstance(inner, Paired):
         columns = inner.units.columns
         fine = fine and bool((columns >= -1).all() and (columns < model.n_features).all())

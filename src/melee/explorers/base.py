@@ -255,7 +255,7 @@ class RidgeExplorer(Explorer):
             problem = unlabelled(problem)
         state = start(problem if n_hidden == 0 else widened(problem, n_hidden))
         if n_hidden > 0:
-            state = Widened.around(state, n_features, n_hidden)
+            state = Widened.around(state, n_features, problem.n_actions, n_hidden)
         if self.cold or self.rescale:
             return Rescaled.around(state, n_features, self.range_of(given), cold=self.cold)
         return self.in_range(given, state)

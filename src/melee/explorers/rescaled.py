@@ -10,6 +10,9 @@ round for the first 256 and none later.
 Contexts that were scaled before can be rescaled too: 256 rows know more than thirty. That begins
 with the 32nd round, as the given scaling is the better one until then.
 
+Hidden units are chosen by the kept rounds, too, from the 64th on (see `melee.explorers.hidden`):
+the past is learned again with those that went most closely with its rewards.
+
 Where the range of rewards is not declared, its map (see `melee.explorers.ranged`) is set anew by
 the same rounds, from the second on, and the past is learned again by it.
 """
@@ -21,7 +24,7 @@ import numpy as np
 
 from melee.arrays import Floats, Ints, Scratch, Shares, Within, Words
 from melee.compiled import generic, implements, interpreted_as, kernel
-from melee.explorers.hidden import Widened, widen
+from melee.explorers.hidden import CHOSEN_FROM, LUCK, Widened, choose, weigh, widen
 from melee.explorers.interface import distribution, learn
 from melee.explorers.ranged import N_SETTLED, Range, set_map_by, taken
 from melee.learners.offers import OpenActions
@@ -55,6 +58,7 @@ class Rescaled(NamedTuple):
     rounds: Ints  # (N_KEPT, 2): number and action
     rewards: Annotated[Floats, Within(-LARGEST, LARGEST)]  # (N_KEPT,), as they came
     probabilities: Shares  # (N_KEPT,)
+    taken: Scratch  # (N_KEPT,), the rewards as `inner` learns them
 
     @classmethod
     def around(cls, inner: Any, n_features: int, found: Range, *, cold: bool) -> "Rescaled":
@@ -80,6 +84,7 @@ class Rescaled(NamedTuple):
             rounds=np.zeros((N_KEPT, 2), np.int64),
             rewards=np.zeros(N_KEPT),
             probabilities=np.zeros(N_KEPT),
+            taken=np.zeros(N_KEPT),
         )
 
 
@@ -153,11 +158,34 @@ def settle(state: Rescaled, n: int) -> bool:
     return scales or maps
 
 
+@generic
+def choose_units(inner: Any, state: Rescaled, n: int) -> None:
+    """Have an explorer use the hidden units, if it has any, that the first n rounds speak for."""
+
+
+@implements(choose_units, Widened)
+def choose_widened(inner: Widened, state: Rescaled, n: int) -> None:
+    """Those of the greatest worth, if it is time."""
+    if n < CHOSEN_FROM or n & (n - 1) != 0:
+        return
+    for i in range(n):
+        state.taken[i] = taken(state.range, state.rewards[i], True)
+    contexts, actions, rewards = state.contexts[:n], state.rounds[:n, 1], state.taken[:n]
+    units, sums, worth = inner.units, inner.sums, inner.worth
+    if weigh(units, state.scaling, contexts, actions, rewards, sums, worth) > LUCK:
+        choose(units, worth)
+
+
 @kernel
-def begin_again(state: Rescaled) -> None:
-    """Set the explorer back to before its first round. Overwrites `inner`."""
+def begin_again(state: Rescaled, n: int) -> None:
+    """Set the explorer back to before its first round, with units that n rounds speak for.
+
+    Where n is not a power of two, all rewards before were equal, and speak for none. Overwrites
+    `inner`.
+    """
     copy_bytes(state.initial, state.block)
     state.learned[0] = 0
+    choose_units(state.inner, state, n)
 
 
 @kernel
@@ -190,7 +218,7 @@ def rescaled_learn(
     if not settled:
         keep(state, x, t, action, reward, probability)
         if settle(state, state.kept[0]):
-            begin_again(state)
+            begin_again(state, state.kept[0])
     first = state.learned[0]
     last = first + 1 if settled else state.kept[0]
     for i in range(first, last):
@@ -220,13 +248,14 @@ def restart(
     scaling and the map of the moment give.
     """
     n = len(contexts)
+    doubled = 1 << n.bit_length() - 1 if n else 0  # the last power of two
     state.contexts[:n] = contexts
     state.rounds[:n, 0], state.rounds[:n, 1] = times, actions
     state.rewards[:n], state.probabilities[:n] = rewards, probabilities
     if n:
-        settle(state, 1 << n.bit_length() - 1)  # the last power of two
+        settle(state, doubled)
         different = np.flatnonzero(state.rewards[:n] != state.rewards[0])
         if len(different) and not state.range.declared and state.range.map[1] == 0.0:
             settle(state, int(different[0]) + 1)
     state.kept[0] = n
-    begin_again(state)
+    begin_again(state, doubled)
