@@ -187,7 +187,7 @@ def test_ten_random_kills_of_the_driver_lose_nothing_and_change_nothing(tmp_path
     suite, out = write_suite(tmp_path / "suite"), tmp_path / "out"
     for name in UNUSABLE:  # their cells take no time: a kill would hardly ever meet one
         (suite / f"{name}.csv").unlink()
-    rng, kept = random.Random(1), []
+    rng, kept = random.Random(1), list[Record]()
     for _ in range(10):
         n_cells = rng.randint(2, 9)  # of 3 * 3 * 12 = 108: some always remain
         arguments = (suite, out, 12, n_cells, rng.random())

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from melee.cli.base import app, check_format, out, say
+from melee.cli.base import app, check_format, out, read_specs, say
 from melee.sheets import csv_text
 
 if TYPE_CHECKING:
@@ -106,9 +106,7 @@ def evaluate(
     from melee.explorers import parse
     from melee.history import History
 
-    specs, names = _names(explorers), _names(estimators)
-    if not specs:
-        raise InputError("--explorers names none; expected SPECs, separated by commas")
+    specs, names = read_specs(explorers), _names(estimators)
     for spec in specs:
         parse(spec)
     declared = _range(reward_range)
@@ -144,7 +142,7 @@ def evaluate(
 
 
 def _names(given: str) -> list[str]:
-    return [spec.strip() for spec in given.split(",") if spec.strip()]
+    return [name.strip() for name in given.split(",") if name.strip()]
 
 
 def _embedding(given: str | None, history: "History") -> "list[str | int] | None":

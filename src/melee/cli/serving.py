@@ -19,11 +19,8 @@ def serve(
         bool,
         typer.Option("--candidates", help="Actions of 'agent' come with each question instead."),
     ] = False,
-    data: Annotated[
-        str,
-        typer.Option(
-            "--data", "--journal", help="Where the journal is: a directory, or postgresql://..."
-        ),
+    journal: Annotated[
+        str, typer.Option(help="Where the journal is: a directory, or postgresql://...")
     ] = "melee-data",
     workers: Annotated[
         int, typer.Option(help="Processes that take requests; beyond one, one more that learns.")
@@ -119,13 +116,13 @@ def serve(
         from melee.journal.postgres import without_password
 
         listed = ", ".join(names) or "no agent yet"
-        place = without_password(data)
-        say(f"melee serves {listed} at http://{where}:{port}, data in {place}")
+        place = without_password(journal)
+        say(f"melee serves {listed} at http://{where}:{port}, journal in {place}")
 
     keep = {"keep_days": keep_days, "keep_bytes": None if keep_mb is None else int(keep_mb * 1e6)}
     if workers == 1:
         about = (parameters, trials)
-        _serve_alone(data, keep, about, known, (host, port), log_level, ready)
+        _serve_alone(journal, keep, about, known, (host, port), log_level, ready)
     else:
         import asyncio
 
@@ -134,7 +131,7 @@ def serve(
 
         told: dict[str, Any] = {
             "agents": agents_to_json(parameters),
-            "data": data,
+            "journal": journal,
             "keep": keep,
             "trials": trials,
         }
@@ -146,7 +143,7 @@ def serve(
 
 
 def _serve_alone(
-    data: str,
+    journal: str,
     keep: dict[str, Any],
     about: tuple[dict[str, dict[str, Any]], dict[str, tuple[str, float]]],
     known: Any,
@@ -164,7 +161,7 @@ def _serve_alone(
         from melee.serve.sockets import listen
 
         listening = listen(*address)
-        service = Service(open_journal(data, **keep))
+        service = Service(open_journal(journal, **keep))
         try:
             service.open(*about)
         except BaseException:

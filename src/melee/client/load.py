@@ -149,9 +149,9 @@ async def load(
             offer = dict(chance.sample(listed, n_candidates)) if n_candidates else None
             try:
                 start = time.perf_counter()
-                decision = await client.decide(context, actions=offer)
+                decision = await client.act(context, actions=offer)
                 middle = time.perf_counter()
-                await client.reward(decision, float(chance.random() < 0.3))
+                await client.learn(decision, float(chance.random() < 0.3))
                 end = time.perf_counter()
             except ServiceError as error:
                 found.n_failed += 1
