@@ -282,7 +282,10 @@ def test_the_list_of_datasets_names_the_problem_of_each_and_goes_on(tmp_path, ed
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["simulat"], r"unknown command 'simulat'; did you mean 'simulate'\? Known: serve, journal"),
+        (
+            ["simulat"],
+            r"unknown command 'simulat'; did you mean 'simulate'\? Known: serve, journal",
+        ),
         (["journal", "shwo"], r"unknown command 'shwo'; did you mean 'show'\? Known: verify"),
         (
             ["bench", "--explorer", "linucb"],

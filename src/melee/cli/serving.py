@@ -201,25 +201,15 @@ def read_trials(given: list[str]) -> dict[str, tuple[str, float]]:
 
 def _read_agents(path: Path) -> dict[str, dict[str, Any]]:
     """Parameters of agents, by name."""
-    from melee.errors import InputError, file_error, shown
-    from melee.history.jsonl import parse
+    from melee.errors import InputError, shown
+    from melee.history.jsonl import read_object
     from melee.journal.snapshots import check_agent
     from melee.serve import bodies
     from melee.serve.routes import MANY, PARAMETERS
 
     expected = "an object of agents by name, each an object of its parameters"
-    try:
-        found = parse(path.read_text("utf-8"), expected)
-    except OSError as error:
-        raise file_error(path, "read", error) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from None
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{path}: it holds {shown(found)}; expected {expected}")
     agents = {}
-    for name, given in found.items():
+    for name, given in read_object(path, expected).items():
         try:
             check_agent(name)
             if isinstance(given, dict) and "actions" in given and given["actions"] is None:
