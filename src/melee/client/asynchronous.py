@@ -15,6 +15,7 @@ from melee.client.calls import (
     headers,
     pause,
     read_answer,
+    unreachable,
 )
 from melee.decision import Decision, Ranking
 from melee.errors import DataError
@@ -227,8 +228,7 @@ class AsyncClient:
                     status, content = await self._send(call)
             except (OSError, EOFError, DataError, asyncio.LimitOverrunError) as error:
                 if last:
-                    said = str(error) or type(error).__name__
-                    raise ServiceError(f"{self.url} cannot be reached ({said})") from error
+                    raise unreachable(self.url, error) from error
             else:
                 if last or status not in AGAIN:
                     return read_answer(call, status, content)

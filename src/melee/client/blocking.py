@@ -17,6 +17,7 @@ from melee.client.calls import (
     headers,
     pause,
     read_answer,
+    unreachable,
 )
 from melee.decision import Decision, Ranking
 from melee.labels import Label
@@ -218,7 +219,7 @@ class Client:
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 if last:
-                    raise ServiceError(f"{self.url} cannot be reached ({error})") from error
+                    raise unreachable(self.url, error) from error
             else:
                 if last or status not in AGAIN:
                     return read_answer(call, status, content)

@@ -96,6 +96,12 @@ def read_answer(call: Request[Answered], status: int, content: bytes) -> Answere
         ) from None
 
 
+def unreachable(url: str, error: BaseException) -> ServiceError:
+    """What is said of a service that does not answer."""
+    said = str(error) or type(error).__name__
+    return ServiceError(f"{url} cannot be reached ({said}); check the address, and that it runs")
+
+
 # -- the calls -----------------------------------------------------------------------------------
 
 
