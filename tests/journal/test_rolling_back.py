@@ -38,7 +38,7 @@ def check_all_agree(place, agent):
     assert list(verify(reading(place))) == []
     assert straight(reading(place)).fingerprint == agent.fingerprint
     found = audit(reading(place))
-    assert (found.first, found.fingerprint) == (None, agent.fingerprint)
+    assert (found.difference, found.fingerprint) == (None, agent.fingerprint)
     for one in reading(place).snapshots():
         reading(place).store.snapshots.drop(one)
     again = Agent(ACTIONS, agent.explorer, **options_of(agent), journal=place)
@@ -178,7 +178,7 @@ def test_what_a_rollback_needs_is_not_dropped(place, clock):
     assert journal.start.seq == first
     agent.close()
     found = audit(reading(place))
-    assert (found.first, found.fingerprint) == (None, agent.fingerprint)
+    assert (found.difference, found.fingerprint) == (None, agent.fingerprint)
     with pytest.raises(InputError, match=f"from {first}, before which nothing is known"):
         Agent(ACTIONS, "linucb", journal=place).roll_back(first - 1)
 

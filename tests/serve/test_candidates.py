@@ -233,7 +233,7 @@ def test_a_server_of_candidates_survives_a_kill(tmp_path):
         assert client.act(READER, actions=SHELF, top=2, id="r") == ranking
         assert client.learn(decision.id, 0.5)
         assert client.explain("r/1")["features"] == list(SHELF.values())
-    assert audit(Journal(tmp_path, writing=False)).first is None
+    assert audit(Journal(tmp_path, writing=False)).difference is None
 
 
 # -- under load ----------------------------------------------------------------------------------

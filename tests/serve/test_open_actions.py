@@ -94,4 +94,4 @@ def test_a_client_names_them_too(shop, tmp_path):
     decision = single.read(shop.ask(single.method, single.path, single.body)[1])
     assert isinstance(decision, Decision)
     assert (decision.action, decision.probability) == (("d", 4), 1.0)
-    assert audit(Journal(tmp_path / "data", writing=False)).first is None
+    assert audit(Journal(tmp_path / "data", writing=False)).difference is None

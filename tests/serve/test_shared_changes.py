@@ -330,7 +330,7 @@ def test_the_command_tries_at_several_nodes_and_goes_back(address, tmp_path):
     assert codes == [0, 0]
     assert len(kinds(address, "trial")) == 1
     for name in ("agent", "agent.uniform"):
-        assert audit(reading(address, name)).first is None
+        assert audit(reading(address, name)).difference is None
     assert list(verify(reading(address))) == []
 
 
@@ -375,7 +375,7 @@ def test_nodes_that_are_killed_while_they_go_back(address):
     assert len(kinds(address, "rollback")) > 10
     journal = Journal(address, writing=False)
     found = audit(journal)
-    assert (found.first, list(verify(journal))) == (None, [])
+    assert (found.difference, list(verify(journal))) == (None, [])
     snapshot = journal.snapshots()[0]
     assert snapshot.head == journal.head
     kept = Agent.from_bytes(journal.read_snapshot(snapshot))

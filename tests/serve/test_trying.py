@@ -38,7 +38,7 @@ def check_journal(place, local):
     assert list(verify(reading(place))) == []
     for name, agent in agents.items():
         assert straight(reading(place, name)).fingerprint == agent.fingerprint
-        assert audit(reading(place, name)).first is None
+        assert audit(reading(place, name)).difference is None
 
 
 def test_two_explorers_side_by_side(tmp_path):

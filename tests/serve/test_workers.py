@@ -187,7 +187,7 @@ def test_a_clean_stop_and_an_audit_of_what_came_through_several_workers(tmp_path
         assert server.process.wait(30) == 0
     crowd.check(tmp_path / "data")
     found = audit(reading(tmp_path / "data"))
-    assert (found.n_decisions, found.first) == (300, None)
+    assert (found.n_decisions, found.difference) == (300, None)
     assert found.fingerprint == straight(reading(tmp_path / "data")).fingerprint
 
 

@@ -109,17 +109,17 @@ def audit(
         task = bar.add_task("events", total=journal.head.seq)
         found = derive(journal, after=after, progress=lambda n: bar.update(task, completed=n))
     if format == "json":
-        first = None if found.first is None else found.first._asdict()
-        print(json.dumps({**found._asdict(), "first": first}, indent=2))
-    elif found.first is None:
+        difference = None if found.difference is None else found.difference._asdict()
+        print(json.dumps({**found._asdict(), "difference": difference}, indent=2))
+    elif found.difference is None:
         print(
             f"{found.n_decisions:,} decisions derived again, from event {found.after + 1}: 0 differ"
         )
     else:
-        _, id, sentence = found.first
-        print(f"decision {id}, event {found.first.seq}: {sentence}")
+        _, id, sentence = found.difference
+        print(f"decision {id}, event {found.difference.seq}: {sentence}")
         print(f"{found.n_decisions:,} decisions derived again; the others after it were not")
-    if found.first is not None:
+    if found.difference is not None:
         raise typer.Exit(1)
 
 
