@@ -10,7 +10,7 @@ help:
 	@echo "make test-long    the checks that take minutes"
 	@echo "make test-peers   the checks beside VowpalWabbit and OBP, in an environment of its own"
 	@echo "make lint         format, lint, types, import contract"
-	@echo "make check        lint and test"
+	@echo "make check        lint, docs and test"
 	@echo "make docs         the documentation as a site, links checked; docs-serve shows it"
 	@echo "make release-check  wheel and source: built, read, installed and tried"
 	@echo "make bench-peers  speed beside VowpalWabbit's, in an environment of its own"
@@ -63,7 +63,7 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: lint test
+check: lint docs test
 
 format: .venv/ready
 	$(BIN)/ruff format

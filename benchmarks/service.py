@@ -55,7 +55,7 @@ class ServiceProcess:
         command = [sys.executable, "-m", "melee.cli", "serve", "--actions", ",".join(ACTIONS)]
         self.began = time.perf_counter()
         self.process = subprocess.Popen(
-            [*command, "--data", str(place), "--port", str(port), *options],
+            [*command, "--journal", str(place), "--port", str(port), *options],
             stderr=subprocess.PIPE,
             text=True,
             env=environment(),
@@ -69,7 +69,7 @@ class ServiceProcess:
             line = self.process.stderr.readline()
             if not line:
                 raise SystemExit("the service has not started")
-            found = re.search(r" at (http://\S+), data in", line)
+            found = re.search(r" at (http://\S+), journal in", line)
             self.url = found[1] if found else ""
         while True:
             try:

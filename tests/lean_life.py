@@ -111,8 +111,8 @@ def ask(home):
     )
     out = home / "out"
     for arguments, package, advice in [
-        (["simulate", "--data=iris", "--explorer=uniform"], "scikit-learn", bench),
-        (["simulate", f"--data={suite / 't.csv'}", "--explorer=uniform"], "pandas", tables),
+        (["simulate", "--data=iris", "--explorers=uniform"], "scikit-learn", bench),
+        (["simulate", f"--data={suite / 't.csv'}", "--explorers=uniform"], "pandas", tables),
         (["simulate", "--data=iris", f"--curve={home / 'c.svg'}"], "matplotlib", bench),
         (["datasets"], "scikit-learn", bench),
         (["doctor", home / "t.parquet"], "pyarrow", tables),
@@ -124,7 +124,7 @@ def ask(home):
         (["report", out], "scipy", bench),
         (["train", "--preset=paper", f"--out={out}"], "scikit-learn", bench),
         (["train", "--engine=dask", f"--out={out}"], "distributed", dask),
-        (["serve", "--actions=a,b", f"--data={out}"], "uvicorn", serve),
+        (["serve", "--actions=a,b", f"--journal={out}"], "uvicorn", serve),
     ]:
         code, _, err = command(*arguments)
         assert code == 2, (arguments, code, err)

@@ -26,14 +26,22 @@ def test_help_answers_without_importing_the_compiler():
     assert "simulate" in done.stdout
 
 
+def test_help_shows_commands_by_what_they_are_for():
+    said = run("--help").output
+    first = ["Agents", "serve", "journal", "Their logs", "doctor", "Simulations", "demo", "train"]
+    places = [said.index(f" {word} ") for word in first]
+    assert places == sorted(places)
+
+
 def test_simulate_prints_the_return_and_draws_the_curves(tmp_path):
     for name in ["curve.png", "curve.svg"]:
         result = run(
-            *["simulate", "--data", "iris", "--explorer", "linucb:alpha=0.2"],
-            *["--explorer", "uniform", "--curve", tmp_path / name],
+            *["simulate", "--data", "iris", "--explorers", "linucb:alpha=0.2,uniform"],
+            *["--curve", tmp_path / name],
         )
         assert result.exit_code == 0
         assert "linucb:alpha=0.2" in result.output
+        assert "uniform" in result.output
         assert "120 rounds" in result.output
         assert (tmp_path / name).stat().st_size > 5_000
 
@@ -42,7 +50,7 @@ def test_simulate_in_json_says_what_python_says():
     from melee import load_suite, simulate
 
     result = run(
-        "simulate", "--data", "iris", "--explorer", "linucb", "--seed", 3, "--format", "json"
+        "simulate", "--data", "iris", "--explorers", "linucb", "--seed", 3, "--format", "json"
     )
     (row,) = json.loads(result.stdout)
     expected = simulate(load_suite("bundled").entry("iris").load(), "linucb", seed=3)
@@ -54,7 +62,7 @@ def test_simulate_in_json_says_what_python_says():
 def test_simulate_reads_a_file_and_tells_what_it_did_to_it(tmp_path):
     rows = "\n".join(f"{i % 7},k{i},{'yes' if i % 7 > 3 else 'no'}" for i in range(90))
     (tmp_path / "t.csv").write_text("a,key,target\n" + rows)
-    result = run("simulate", "--data", tmp_path / "t.csv", "--explorer", "linucb")
+    result = run("simulate", "--data", tmp_path / "t.csv", "--explorers", "linucb")
     assert result.exit_code == 0
     assert "60 rounds" in result.output
     assert "key" in result.output  # left out, and said so
@@ -64,7 +72,7 @@ def test_simulate_takes_rewards_in_any_unit(tmp_path):
     rows = "\n".join(f"{i % 7},{-900 - i % 7},{-2000 + 300 * (i % 7)}" for i in range(90))
     (tmp_path / "euros.csv").write_text("x,reward:small,reward:large\n" + rows)
     result = run(
-        *["simulate", "--data", tmp_path / "euros.csv", "--explorer", "linucb"],
+        *["simulate", "--data", tmp_path / "euros.csv", "--explorers", "linucb"],
         *["--as", "both", "--curve", tmp_path / "curve.svg"],
     )
     assert result.exit_code == 0, result.output
@@ -74,12 +82,13 @@ def test_simulate_takes_rewards_in_any_unit(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--data", "iris", "--explorer", "linucp"], "did you mean 'linucb'"),
-        (["--data", "iris", "--explorer", "linucb:beta=1"], "unknown parameter of linucb 'beta'"),
-        (["--data", "nope.csv", "--explorer", "linucb"], "nope.csv: there is no such file"),
-        (["--data", "iris", "--explorer", "linucb", "--curve", "c.pdf"], r"\.png or \.svg"),
-        (["--data", "iris", "--explorer", "linucb", "--curve", "no/c.svg"], "no directory no"),
-        (["--data", "iris", "--explorer", "linucb", "--format", "xml"], "expected table or json"),
+        (["--data", "iris", "--explorers", "linucp"], "did you mean 'linucb'"),
+        (["--data", "iris", "--explorers", ","], "--explorers names none; expected SPECs"),
+        (["--data", "iris", "--explorers", "linucb:beta=1"], "unknown parameter of linucb 'beta'"),
+        (["--data", "nope.csv", "--explorers", "linucb"], "nope.csv: there is no such file"),
+        (["--data", "iris", "--explorers", "linucb", "--curve", "c.pdf"], r"\.png or \.svg"),
+        (["--data", "iris", "--explorers", "linucb", "--curve", "no/c.svg"], "no directory no"),
+        (["--data", "iris", "--explorers", "linucb", "--format", "xml"], "expected table or json"),
     ],
 )
 def test_bad_input_gets_a_sentence(arguments, sentence, tmp_path, monkeypatch):
@@ -98,7 +107,7 @@ def test_the_command_exits_with_2_and_one_line():
             "simulate",
             "--data",
             "no.csv",
-            "--explorer",
+            "--explorers",
             "uniform",
         ],
         capture_output=True,

@@ -61,7 +61,7 @@ def text(content):
 )
 def test_simulate_on_a_hostile_file(name, write, sentence, tmp_path, edge):
     write(tmp_path / name)
-    code, said, (line,) = edge("simulate", "--data", tmp_path / name, "--explorer", "uniform")
+    code, said, (line,) = edge("simulate", "--data", tmp_path / name, "--explorers", "uniform")
     assert (code, said) == (2, "")
     assert re.match(rf"melee: .*{name}.*{sentence}", line)
 
@@ -69,7 +69,7 @@ def test_simulate_on_a_hostile_file(name, write, sentence, tmp_path, edge):
 def test_a_long_field_is_no_reason_to_refuse_a_table(tmp_path, edge):
     (tmp_path / "t.csv").write_text(f"b,a,target\n{'x' * 140_000},1,yes\n" + "y,2,no\n" * 79)
     code, said, lines = edge(
-        *["simulate", "--data", tmp_path / "t.csv", "--explorer", "uniform", "--format", "json"]
+        *["simulate", "--data", tmp_path / "t.csv", "--explorers", "uniform", "--format", "json"]
     )
     assert (code, lines) == (0, [])
     assert '"n_rounds": 50' in said
@@ -238,7 +238,7 @@ def test_targets_that_cannot_be_written_get_a_sentence(tmp_path, edge, monkeypat
     suite = tmp_path / "suite"
     suite.mkdir()
     (suite / "t.csv").write_text(f"a,target\n{ROWS}")
-    play = ["simulate", "--data", data, "--explorer", "uniform", "--curve"]
+    play = ["simulate", "--data", data, "--explorers", "uniform", "--curve"]
     for command, sentence in [
         (["bench", "--suite", suite, "--explorers", "uniform", "--out", under], "Not a directory"),
         (["train", "--out", under], "Not a directory"),
@@ -282,7 +282,10 @@ def test_the_list_of_datasets_names_the_problem_of_each_and_goes_on(tmp_path, ed
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["simulat"], r"unknown command 'simulat'; did you mean 'simulate'\? Known: demo, bench"),
+        (
+            ["simulat"],
+            r"unknown command 'simulat'; did you mean 'simulate'\? Known: serve, journal",
+        ),
         (["journal", "shwo"], r"unknown command 'shwo'; did you mean 'show'\? Known: verify"),
         (
             ["bench", "--explorer", "linucb"],

@@ -96,20 +96,15 @@ def command_page(declared: list[Command]) -> str:
     lines = ["# Command line", "", "What `melee COMMAND --help` says, on one page.", ""]
     for command in declared:
         lines += [f"## `{command.name}`", "", _escaped(command.help), ""]
-        if command.parameters:
-            lines += ["| | default | |", "| --- | --- | --- |"]
         for parameter in command.parameters:
             names = ", ".join(f"`{name}`" for name in parameter.names)
             if parameter.is_option and parameter.metavar:
                 names += f" `{parameter.metavar}`"
-            default = (
-                "required"
-                if parameter.required
-                else f"`{parameter.default}`"
-                if parameter.default
-                else ""
-            )
-            lines.append(f"| {names} | {default} | {_escaped(parameter.help)} |")
+            if parameter.required:
+                names += " (required)"
+            elif parameter.default:
+                names += f" (by default `{parameter.default}`)"
+            lines.append(f"- {names}: {_escaped(parameter.help)}")
         lines.append("")
     return "\n".join(lines)
 

@@ -106,7 +106,7 @@ def main() -> None:
         place = Path(directory) / "melee-data"
         live(place)
         service = subprocess.Popen(
-            [sys.executable, "-m", "melee.cli", "serve", "--data", str(place), "--port", "0"],
+            [sys.executable, "-m", "melee.cli", "serve", "--journal", str(place), "--port", "0"],
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -114,7 +114,7 @@ def main() -> None:
             assert service.stderr is not None
             url = ""
             while not url:
-                found = re.search(r" at (http://\S+), data in", service.stderr.readline())
+                found = re.search(r" at (http://\S+), journal in", service.stderr.readline())
                 url = found[1] if found else ""
             while not ask(f"{url}/ready")["compiled"] or ask(f"{url}/v1/trials")["behind"]:
                 time.sleep(0.2)

@@ -111,6 +111,8 @@ def main() -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir"]
     if subprocess.run([*command, str(here)], cwd=ROOT, check=False).returncode:
         sys.exit("the site was not built: mend what is named above")
+    # It asks for its styles at the root of the host, where no version of the site is.
+    (here / "404.html").unlink(missing_ok=True)
     wrong = list(problems(here))
     if wrong:
         sys.exit("\n".join(wrong))

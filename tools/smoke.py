@@ -67,7 +67,7 @@ def main() -> None:
     assert said == f"melee {__version__}", said
     assert "gated-ucb" in command("explorers")
     if sys.argv[1] == "bench":
-        said = command("simulate", "--data", "iris", "--explorer", "melee", "--explorer", "linucb")
+        said = command("simulate", "--data", "iris", "--explorers", "melee,linucb")
         assert "linucb" in said, said
     print(json.dumps(licences()))
 

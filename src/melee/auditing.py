@@ -33,7 +33,7 @@ class Audit(NamedTuple):
         How many decisions were derived again.
     after, until
         The event that replaying began after, and the last one.
-    first
+    difference
         The first decision that differs, None if none does; nothing after it was derived.
     fingerprint
         Of the agent at the end.
@@ -42,7 +42,7 @@ class Audit(NamedTuple):
     n_decisions: int
     after: int
     until: int
-    first: Differs | None
+    difference: Differs | None
     fingerprint: str
 
 
@@ -74,7 +74,7 @@ def audit(
     ...         _ = agent.learn(agent.act({"hour": i}), reward=i % 2)
     ...     agent.close()
     ...     found = audit(Journal(directory, writing=False))
-    >>> found.n_decisions, found.first
+    >>> found.n_decisions, found.difference
     (5, None)
     """
     end = journal.head.seq if until is None else until
@@ -84,7 +84,7 @@ def audit(
     if end - place.seq > FEW:
         for program in agent._programs:
             program.wait()
-    n, first = 0, None
+    n, difference = 0, None
     between: list[Event] = []
     for event in journal.events(after=place, until=end):
         if progress is not None:
@@ -97,10 +97,10 @@ def audit(
         n += 1
         sentence = _derive(agent, event, journal)
         if sentence is not None:
-            first = Differs(event.seq, str(event.id), sentence)
+            difference = Differs(event.seq, str(event.id), sentence)
             break
     fold(agent, between, journal)
-    return Audit(n, place.seq, end, first, agent.fingerprint)
+    return Audit(n, place.seq, end, difference, agent.fingerprint)
 
 
 def _derive(agent: Agent, event: Event, journal: Journal) -> str | None:

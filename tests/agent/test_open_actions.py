@@ -122,7 +122,7 @@ def test_a_journal_has_them_and_an_audit_derives_them(tmp_path):
         agent.act(contexts[1], actions=["b", "c"])
     agent.close()
     found = audit(Journal(tmp_path, writing=False))
-    assert (found.n_decisions, found.first) == (39, None)
+    assert (found.n_decisions, found.difference) == (39, None)
     again = Agent(ACTIONS, "melee", journal=tmp_path)
     assert again.fingerprint == found.fingerprint == agent.fingerprint
     why = again.explain(decisions[3])  # which waits no longer

@@ -86,9 +86,23 @@ def bench(
         return load_results(store)
 
 
-def drive(suite, out, specs, n_seeds):
-    """A driver for other processes to kill."""
-    bench(suite, out, specs=specs, n_seeds=n_seeds, engine=InlineEngine())
+def drive_until_killed(suite, out, n_seeds, n_cells, moment):
+    """A driver that is killed `moment`, a share of a cell's time, after its first `n_cells` cells.
+
+    However quick the machine is, it finishes at most one more: there it waits for its end. Nothing
+    handles the alarm's signal, so it ends the process wherever it is.
+    """
+    finished = []
+
+    def note(cell, record):
+        finished.append(time.monotonic())
+        if len(finished) == n_cells:
+            of_a_cell = (finished[-1] - finished[0]) / (n_cells - 1)
+            signal.setitimer(signal.ITIMER_REAL, max(moment * of_a_cell, 1e-6))
+        elif len(finished) > n_cells:
+            time.sleep(60.0)
+
+    bench(suite, out, n_seeds=n_seeds, engine=InlineEngine(), on_record=note)
 
 
 def children_of(pid):

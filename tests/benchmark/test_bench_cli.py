@@ -357,6 +357,9 @@ def test_bad_input_gets_a_sentence_and_makes_no_directory(suite, tmp_path, monke
             call(command, out)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
+    for command in ["results", "compare", "report"]:
+        with pytest.raises(MeleeError, match="no benchmark; give one that melee bench --out has"):
+            call(command, tmp_path / "mine")
     for rest in [[], ["--dry-run"]]:
         with pytest.raises(MeleeError, match="it holds other files and no benchmark"):
             call(*bench_arguments(suite, tmp_path / "mine", *rest))

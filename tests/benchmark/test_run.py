@@ -23,7 +23,7 @@ from tests.benchmark.made import (
     InlineEngine,
     NoEngine,
     bench,
-    drive,
+    drive_until_killed,
     is_running,
     wait_until,
     workers_of,
@@ -180,41 +180,28 @@ def test_results_say_how_they_came_about(suite, tmp_path):
     assert found.about["settings"]["linucb:alpha=0.2"].startswith("linucb:")
 
 
-def kill_at_random(start, log, rng):
-    """Start a driver, let it finish some cells, kill it: what was there before still is."""
-    kept = (
-        {record.key: record.payload for record in CellStore.read(log.parent).records()}
-        if log.exists()
-        else {}
-    )
-    driver = start()
-    size = log.stat().st_size if log.exists() else 0
-    enough = size + rng.randrange(1, 1500)
-    wait_until(lambda: not driver.is_alive() or (log.exists() and log.stat().st_size >= enough))
-    time.sleep(rng.random() * 0.003)
-    driver.kill()
-    driver.join()
-    after = {record.key: record.payload for record in CellStore.read(log.parent).records()}
-    assert kept.items() <= after.items()
-    return len(after) - len(kept)
-
-
-def test_ten_random_kills_of_the_driver_lose_nothing_and_change_nothing(suite, tmp_path):
+def test_ten_random_kills_of_the_driver_lose_nothing_and_change_nothing(tmp_path):
     # From a server that has melee imported and compiled, so that each driver begins at once.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.benchmark.warmed"])
-    rng, out = random.Random(1), tmp_path / "out"
-    log = out / "cells.log"
-
-    def start():
-        driver = context.Process(target=drive, args=(suite, out, SPECS, 12))
+    suite, out = write_suite(tmp_path / "suite"), tmp_path / "out"
+    for name in UNUSABLE:  # their cells take no time: a kill would hardly ever meet one
+        (suite / f"{name}.csv").unlink()
+    rng, kept = random.Random(1), list[Record]()
+    for _ in range(10):
+        n_cells = rng.randint(2, 9)  # of 3 * 3 * 12 = 108: some always remain
+        arguments = (suite, out, 12, n_cells, rng.random())
+        driver = context.Process(target=drive_until_killed, args=arguments)
         driver.start()
-        return driver
-
-    gained = [kill_at_random(start, log, rng) for _ in range(10)]
-    assert sum(n > 0 for n in gained) >= 8
+        driver.join(60.0)
+        assert driver.exitcode == -signal.SIGALRM
+        after = list(CellStore.read(out).records())
+        assert after[: len(kept)] == kept  # their times too: none was run again
+        assert n_cells <= len(after) - len(kept) <= n_cells + 1
+        kept = after
     plan, _ = CellStore.read(out).load_plan()
-    assert pending(plan, CellStore.read(out)), "the kills came too late"
+    left = sum(len(group.cells) for group in pending(plan, CellStore.read(out)))
+    assert left == 108 - len(kept) > 0
     found = bench(suite, out, n_seeds=12, engine=InlineEngine())
     whole = bench(suite, tmp_path / "whole", n_seeds=12, engine=InlineEngine())
     assert found.fingerprint() == whole.fingerprint()

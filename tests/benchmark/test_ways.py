@@ -172,7 +172,7 @@ def test_a_table_that_changed_since_the_plan_is_not_played(tmp_path):
 
 
 def test_the_command_plays_one_dataset_in_both_ways():
-    rest = ["--data", "iris", "--explorer", "linucb", "--as", "both", "--format", "json"]
+    rest = ["--data", "iris", "--explorers", "linucb", "--as", "both", "--format", "json"]
     rows = json.loads(call("simulate", *rest).stdout)
     assert [(row["explorer"], row["as"]) for row in rows] == [
         ("linucb", "prepared"),

@@ -72,6 +72,8 @@ def test_doctor_exits_with_1_on_errors_and_says_what_to_do(bad_log):
     assert result.exit_code == 1
     assert "50 rewards are not from -2 to 1: they go from 3 to 3" in result.stdout
     assert "→ mend what writes the log, or give a reward_range" in result.stdout
+    assert re.search(r"50 rounds, [1-9]\d* errors?, \d+ warnings?\n", result.stdout)
+    assert not re.search(r"\b1 (errors|warnings)", result.stdout)
 
 
 def test_doctor_speaks_json(bad_log):

@@ -33,7 +33,7 @@ def test_every_decision_can_be_derived_again(place, clock, spec):
     agent = lived(place, clock, spec, timeout=30.0, default_reward=0.0)
     agent.close()
     found = audit(reading(place))
-    assert found.first is None
+    assert found.difference is None
     assert found.n_decisions == sum(one.kind == "decision" for one in reading(place).events())
     assert found.fingerprint == agent.fingerprint
 
@@ -48,7 +48,7 @@ def test_many_decisions_are_derived_again(place, n):
         agent.learn_many(decisions[::2], [(number + i) % 3 / 2 for i in range(50)])
     agent.close()
     found = audit(reading(place))
-    assert (found.n_decisions, found.first) == (n, None)
+    assert (found.n_decisions, found.difference) == (n, None)
     assert found.fingerprint == agent.fingerprint
 
 
@@ -62,7 +62,7 @@ def test_an_audit_begins_at_a_snapshot(place, clock):
     assert found.n_decisions == sum(
         one.kind == "decision" and one.seq > first for one in reading(place).events()
     )
-    assert (found.first, found.fingerprint) == (None, agent.fingerprint)
+    assert (found.difference, found.fingerprint) == (None, agent.fingerprint)
 
 
 def rewritten(place, seq, **changes):
@@ -98,9 +98,9 @@ def test_the_first_decision_that_differs_is_named(place, clock, changes, sentenc
     ]
     seq = seqs[30]
     found = audit(reading(rewritten(place, seq, **changes)))
-    assert found.first is not None
-    assert found.first.seq == seq
-    assert sentence in found.first.sentence
+    assert found.difference is not None
+    assert found.difference.seq == seq
+    assert sentence in found.difference.sentence
     done = run("audit", place.with_name("other"))
     assert done.exit_code == 1
     assert f"event {seq}: its" in done.output

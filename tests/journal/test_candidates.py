@@ -73,7 +73,7 @@ def test_events_make_the_same_agent_to_the_bit_and_the_same_decisions(tmp_path, 
     live(agent, 70)
     assert straight(reading(tmp_path)).fingerprint == agent.fingerprint
     found = audit(reading(tmp_path))
-    assert found.first is None
+    assert found.difference is None
     assert found.n_decisions > 80
     assert found.fingerprint == agent.fingerprint
     assert not list(verify(reading(tmp_path)))
@@ -126,7 +126,7 @@ def test_what_was_acknowledged_survives_a_kill_to_the_bit(tmp_path):
     for seq, fingerprint in told[::8]:
         assert recover(journal, until=int(seq))[0].fingerprint == fingerprint
     found = audit(journal)
-    assert found.first is None
+    assert found.difference is None
     assert found.fingerprint == agent.fingerprint
 
 
@@ -191,7 +191,7 @@ def test_candidates_that_repeat_take_little_room(tmp_path):
     assert np.mean([len(one) for one in bodies[1:]]) < 800
     whole = len(offers.offer_among(tuple(shelf), tuple(shelf.values())).body)
     assert whole > 5000
-    assert audit(journal).first is None
+    assert audit(journal).difference is None
 
 
 def test_candidates_that_come_once_are_in_their_event_alone(tmp_path):
@@ -203,7 +203,7 @@ def test_candidates_that_come_once_are_in_their_event_alone(tmp_path):
     journal = reading(tmp_path)
     named = {event.content["offer"] for event in journal.events() if event.kind == "decision"}
     assert named == {offers.nothing().name}
-    assert audit(journal).first is None
+    assert audit(journal).difference is None
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def journaled(life):
                 assert list(verify(journal)) == []
                 assert straight(journal).fingerprint == before
                 found = audit(journal)
-                assert (found.first, found.fingerprint) == (None, before)
+                assert (found.difference, found.fingerprint) == (None, before)
                 journal.close()
                 shutil.rmtree(self.directory)
             super().teardown()

@@ -44,7 +44,7 @@ def test_a_recovered_agent_is_the_one_that_crashed_to_the_bit(address, clock, sp
     assert straight(reading(address)).fingerprint == before
     assert list(verify(reading(address))) == []
     found = audit(reading(address))
-    assert (found.first, found.fingerprint) == (None, before)
+    assert (found.difference, found.fingerprint) == (None, before)
     assert found.n_decisions > 150
 
 
@@ -77,7 +77,7 @@ def test_trials_and_roll_backs_are_kept_and_derived_again(address):
     assert compare(reading(address)) == [found]
     assert straight(reading(address)).fingerprint == before
     for name in ("agent", "agent.other"):
-        assert audit(reading(address, name)).first is None
+        assert audit(reading(address, name)).difference is None
     assert list(verify(reading(address))) == []
 
 

@@ -38,7 +38,7 @@ def check_all_agree(place, agent):
     assert list(verify(reading(place))) == []
     assert straight(reading(place)).fingerprint == agent.fingerprint
     found = audit(reading(place))
-    assert (found.first, found.fingerprint) == (None, agent.fingerprint)
+    assert (found.difference, found.fingerprint) == (None, agent.fingerprint)
     for one in reading(place).snapshots():
         reading(place).store.snapshots.drop(one)
     again = Agent(ACTIONS, agent.explorer, **options_of(agent), journal=place)
@@ -178,7 +178,7 @@ def test_what_a_rollback_needs_is_not_dropped(place, clock):
     assert journal.start.seq == first
     agent.close()
     found = audit(reading(place))
-    assert (found.first, found.fingerprint) == (None, agent.fingerprint)
+    assert (found.difference, found.fingerprint) == (None, agent.fingerprint)
     with pytest.raises(InputError, match=f"from {first}, before which nothing is known"):
         Agent(ACTIONS, "linucb", journal=place).roll_back(first - 1)
 
@@ -263,7 +263,7 @@ def test_snapshots_are_listed_and_gone_back_to_by_name(lived):
     name = lines[1].split()[-1]
     found = json.loads(run("snapshots", lived, "--format", "json").output.splitlines()[1])
     assert (found["event"], found["name"]) == (21, name)
-    done = run("rollback", lived, "--to", lived / "snapshots" / name)
+    done = run("roll-back", lived, "--to", lived / "snapshots" / name)
     assert (
         "back at event 21, and what came after it is forgotten; 10 rounds learned, 20 before"
         in (" ".join(done.output.split()))
@@ -286,7 +286,7 @@ def test_snapshots_are_listed_and_gone_back_to_by_name(lived):
 )
 def test_what_came_after_is_learned_again_as_asked(lived, options, n_learned):
     assert f"; {n_learned} rounds learned" in " ".join(
-        run("rollback", lived, "--to", "21", *options).output.split()
+        run("roll-back", lived, "--to", "21", *options).output.split()
     )
     agent = Agent(ACTIONS, "linucb", journal=lived)
     assert agent.n_learned_ == n_learned
@@ -296,5 +296,5 @@ def test_what_came_after_is_learned_again_as_asked(lived, options, n_learned):
 @pytest.mark.parametrize("to", ["yesterday", "-1", "1.5", "", "٣"])
 def test_a_place_that_is_none_is_refused(lived, to):
     with pytest.raises(InputError, match="neither the number of an event nor the name"):
-        run("rollback", lived, "--to", to)
+        run("roll-back", lived, "--to", to)
     Agent(ACTIONS, "linucb", journal=lived).close()  # nobody holds it

@@ -86,7 +86,7 @@ def test_the_better_of_two_is_found_and_all_can_be_derived_again(place):
     for name, fingerprint in zip(("agent", "agent.random"), fingerprints, strict=True):
         assert straight(reading(place, name)).fingerprint == fingerprint
         derived = audit(reading(place, name))
-        assert (derived.first, derived.fingerprint) == (None, fingerprint)
+        assert (derived.difference, derived.fingerprint) == (None, fingerprint)
     again = Trials(Agent(ACTIONS, QUICK, journal=place))
     assert (again.agent.fingerprint, again._others["random"].fingerprint) == fingerprints
     assert again.compare() == compare(reading(place)) == trials.compare()
@@ -207,7 +207,7 @@ def test_trials_survive_what_retention_drops(place):
     trials.close()
     for name in ("agent", "agent.other"):
         derived = audit(reading(place, name))
-        assert derived.first is None
+        assert derived.difference is None
         assert derived.n_decisions > 15
     again = Trials(Agent(ACTIONS, QUICK, journal=place))
     assert {one.trial: one.rounds > 15 for one in again.compare()} == {
@@ -357,7 +357,7 @@ def test_an_apprentice_says_when_it_would_have_done_better(place):
     agent.close()
     assert straight(reading(place)).fingerprint == agent.fingerprint
     derived = audit(reading(place))
-    assert (derived.first, derived.n_decisions) == (None, 920)
+    assert (derived.difference, derived.n_decisions) == (None, 920)
     assert derived.fingerprint == agent.fingerprint
 
 
@@ -463,7 +463,7 @@ def check_derived(place, agents):
     assert list(verify(reading(place))) == []
     for name, agent in agents.items():
         assert straight(reading(place, name)).fingerprint == agent.fingerprint
-        assert audit(reading(place, name)).first is None
+        assert audit(reading(place, name)).difference is None
 
 
 def test_the_better_of_two_that_choose_among_candidates_is_found(place):
@@ -594,7 +594,7 @@ def test_a_saved_agent_goes_on_in_a_journal(place, tmp_path):
     assert straight(reading(place)).fingerprint == kept.fingerprint
     assert list(verify(reading(place))) == []
     found = audit(reading(place))
-    assert (found.first, found.n_decisions) == (None, 1)
+    assert (found.difference, found.n_decisions) == (None, 1)
     again = Agent(ACTIONS, "linucb", timeout=1e9, journal=place)
     assert (again.fingerprint, again.n_learned_) == (kept.fingerprint, 42)
     again.close()

@@ -62,11 +62,11 @@ class Crowd:
             for i in left:
                 context = {"x": i % 7, "device": self._chance.choice(("phone", "desk"))}
                 try:
-                    made = await self._chance.choice(clients).decide(context)
+                    made = await self._chance.choice(clients).act(context)
                     assert made.id not in self.decisions, "an id was issued twice"
                     self.decisions[made.id] = made.action
                     reward = i % 8 / 8
-                    await self._chance.choice(clients).reward(made, reward)
+                    await self._chance.choice(clients).learn(made, reward)
                     self.rewards[made.id] = reward
                 except ServiceError as error:
                     self.refused.append(str(error))

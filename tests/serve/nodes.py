@@ -69,5 +69,5 @@ def check_nodes(nodes, address):
     alone = {name: straight(reading(address, name)).fingerprint for name in members(nodes[0])}
     assert [members(one) for one in nodes] == [alone] * len(nodes)
     for name in alone:
-        assert audit(reading(address, name)).first is None
+        assert audit(reading(address, name)).difference is None
     assert list(verify(reading(address))) == []

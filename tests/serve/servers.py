@@ -84,7 +84,16 @@ class Process:
     """A real server, in a process of its own, at a free port of the loopback."""
 
     def __init__(self, place, *options, env=None):
-        command = [sys.executable, "-m", "melee.cli", "serve", "--data", str(place), "--port", "0"]
+        command = [
+            sys.executable,
+            "-m",
+            "melee.cli",
+            "serve",
+            "--journal",
+            str(place),
+            "--port",
+            "0",
+        ]
         paths = os.pathsep.join([str(SOURCES), os.environ.get("PYTHONPATH", "")])
         self.process = subprocess.Popen(
             [*command, *options],
@@ -97,7 +106,7 @@ class Process:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.said.append(line)
-            found = re.search(r" at (http://\S+), data in", line)
+            found = re.search(r" at (http://\S+), journal in", line)
             if found:
                 self.url = found[1]
                 break
@@ -146,7 +155,7 @@ def running(place, *options, env=None):
 def said_instead_of_serving(directory, *options):
     """What `melee serve` says where it cannot begin: a sentence, and no traceback."""
     done = subprocess.run(
-        [sys.executable, "-m", "melee.cli", "serve", "--port", "0", "--data", "data", *options],
+        [sys.executable, "-m", "melee.cli", "serve", "--port", "0", "--journal", "data", *options],
         cwd=directory,
         capture_output=True,
         text=True,

@@ -162,6 +162,7 @@ BAD: list[dict[str, Any]] = [
     {"actions": {"a": {"x": 1}}, "top": 2},
     {"actions": {"a": {"x": 1}}, "top": "many"},
     {"actions": {"a": {"x": 1}}, "top": 1, "explain": True},
+    {"actions": {"a": {"x": 1}}, "top": 1, "unit": "visitor 7"},
     {"actions": {f"a{i}": {} for i in range(routes.MANY + 1)}},
     {"actions": [{"action": i} for i in range(routes.MANY + 1)]},
 ]
@@ -220,19 +221,19 @@ def test_a_server_of_candidates_survives_a_kill(tmp_path):
     prices = {10: {"price": 10.0}, 12: {"price": 12.0}}
     with running(tmp_path, "--candidates", "--explorer", "linucb") as server:
         with Client(str(server.url)) as client:
-            ranking = client.rank(READER, 2, actions=SHELF, id="r")
+            ranking = client.act(READER, actions=SHELF, top=2, id="r")
             assert set(ranking.actions) == set(SHELF)
-            decision = client.decide(READER, actions=prices)
+            decision = client.act(READER, actions=prices)
             assert decision.action in prices
-            many = client.decide_many([READER] * 2, actions=[SHELF, prices])
+            many = client.act_many([READER] * 2, actions=[SHELF, prices])
             assert [len(one.actions) for one in many] == [2, 2]
-            assert client.reward(ranking.places[0], 1.0)
+            assert client.learn(ranking.places[0], 1.0)
         server.kill()
     with running(tmp_path) as server, Client(str(server.url)) as client:
-        assert client.rank(READER, 2, actions=SHELF, id="r") == ranking
-        assert client.reward(decision.id, 0.5)
-        assert client.look("r/1", explain=True)["features"] == list(SHELF.values())
-    assert audit(Journal(tmp_path, writing=False)).first is None
+        assert client.act(READER, actions=SHELF, top=2, id="r") == ranking
+        assert client.learn(decision.id, 0.5)
+        assert client.explain("r/1")["features"] == list(SHELF.values())
+    assert audit(Journal(tmp_path, writing=False)).difference is None
 
 
 # -- under load ----------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def test_whichever_node_is_asked_the_model_is_the_journals(nodes, address):
     assert {one.agent.fingerprint for one in nodes} == {alone.fingerprint}
     assert alone.n_learned_ == 80
     found = audit(reading(address))
-    assert (found.n_decisions, found.first) == (120, None)
+    assert (found.n_decisions, found.difference) == (120, None)
     assert list(verify(reading(address))) == []
 
 
@@ -218,7 +218,7 @@ def test_rankings_and_candidates_hold_across_nodes(nodes, address):
     assert first.ask("POST", f"{path}/s/reward", {"reward": 1})[0] == 200
     second.look()
     found = audit(reading(address, "shop"))
-    assert (found.n_decisions, found.first) == (1, None)
+    assert (found.n_decisions, found.difference) == (1, None)
     assert found.fingerprint == second.service.agents["shop"].agent.fingerprint
 
 

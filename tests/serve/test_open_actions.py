@@ -4,6 +4,7 @@ import pytest
 
 from melee.auditing import audit
 from melee.client.calls import Calls
+from melee.decision import Decision
 from melee.journal import Journal
 from tests.serve.servers import Local
 
@@ -84,12 +85,13 @@ def test_bad_ones_are_refused_with_a_sentence(shop, body, sentence):
 
 def test_a_client_names_them_too(shop, tmp_path):
     each = [["a", ("d", 4)], None, {"b"}]
-    asked = Calls("", None).decide_many([{"x": 1}] * 3, each, None)
+    asked = Calls("", None).act_many([{"x": 1}] * 3, each, None)
     status, made = shop.ask(asked.method, asked.path, asked.body)
     assert status == 200
     known = ("a", "b", 3, ("d", 4))
     assert [one.actions for one in asked.read(made)] == [("a", ("d", 4)), known, ("b",)]
-    single = Calls("", None).decide({"x": 1}, [("d", 4)], None)
+    single = Calls("", None).act({"x": 1}, [("d", 4)], None, None, None)
     decision = single.read(shop.ask(single.method, single.path, single.body)[1])
+    assert isinstance(decision, Decision)
     assert (decision.action, decision.probability) == (("d", 4), 1.0)
-    assert audit(Journal(tmp_path / "data", writing=False)).first is None
+    assert audit(Journal(tmp_path / "data", writing=False)).difference is None

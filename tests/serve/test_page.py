@@ -29,10 +29,9 @@ def server(tmp_path_factory):
     with running(place, *options, env={"MELEE_KEY": KEY}) as server:
         rng = random.Random(0)
         with Client(str(server.url), key=KEY) as client:
-            made = client.decide_many([{"age": i} for i in range(300)])
-            client.reward_many(
-                {one.id: float(rng.random() < 0.4) for one in made if one.action != "sports"}
-            )
+            made = client.act_many([{"age": i} for i in range(300)])
+            some = [one for one in made if one.action != "sports"]
+            client.learn_many(some, [float(rng.random() < 0.4) for _ in some])
             client.trials()  # so that they are judged when the page asks for the first time
         yield server
 

@@ -7,7 +7,7 @@ import random
 import re
 import threading
 import time
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -44,21 +44,22 @@ def test_curl_as_in_the_documentation(server):
 
 def test_a_client_decides_rewards_and_looks_back(server):
     with Client(str(server.url)) as client:
-        decision = client.decide({"device": "phone"}, actions=["a", "b"])
+        decision = client.act({"device": "phone"}, actions=["a", "b"])
         assert decision.action in ("a", "b")
         assert decision.actions == ("a", "b")
-        assert client.reward(decision, 1.0) is True
-        assert client.reward(decision, 1.0) is False
-        made = client.decide_many([{"device": "phone"}, {"device": "desk"}])
-        assert client.reward_many({one.id: 0.0 for one in made}) == 2
-        past = client.look(decision, explain=True)
+        assert client.learn(decision, 1.0) is True
+        assert client.learn(decision, 1.0) is False
+        made = client.act_many([{"device": "phone"}, {"device": "desk"}])
+        assert client.learn_many([made[0], made[1].id], [0.0, 1.0]) == 2
+        assert client.look_up(decision)["reward"] == 1.0
+        past = client.explain(decision)
         assert (past["reward"], past["explanation"]["policy"]) == (1.0, decision.policy)
         assert client.status()["learned"] >= 3
         with pytest.raises(ServiceError, match="has the reward 1 already") as caught:
-            client.reward(decision, 0.0)
+            client.learn(decision, 0.0)
         assert caught.value.status == 409
-        odd = client.decide({"device": "x"}, id="a/b c?#é")
-        assert client.reward(odd, 0.5)
+        odd = client.act({"device": "x"}, id="a/b c?#é")
+        assert client.learn(odd, 0.5)
 
 
 def test_a_client_makes_agents_and_changes_their_actions(server):
@@ -66,21 +67,22 @@ def test_a_client_makes_agents_and_changes_their_actions(server):
         Client(str(server.url), agent="by client") as client,
         pytest.raises(ServiceError, match="there is no agent 'by client'"),
     ):
-        client.decide({"x": 1})
+        client.act({"x": 1})
     with Client(str(server.url), agent="by-client") as client:
         for _ in range(2):
             about = client.create([1, ("banner", 3)], explorer="uniform", seed=4)
             assert about["actions"] == [1, {"tuple": ["banner", 3]}]
-        assert client.change_actions(add=["new"], remove=[1]) == [("banner", 3), "new"]
-        assert client.decide([1.0, 2.0]).action in (("banner", 3), "new")
+        assert client.add_actions(["new"]) == [1, ("banner", 3), "new"]
+        assert client.remove_actions([1]) == [("banner", 3), "new"]
+        assert client.act([1.0, 2.0]).action in (("banner", 3), "new")
 
 
 def test_an_asynchronous_client_asks_many_things_at_once(server):
     async def main():
         async with AsyncClient(str(server.url), connections=8) as client:
-            made = await asyncio.gather(*(client.decide({"x": i}) for i in range(100)))
+            made = await asyncio.gather(*(client.act({"x": i}) for i in range(100)))
             assert len({one.id for one in made}) == 100
-            learned = await asyncio.gather(*(client.reward(one, 1.0) for one in made))
+            learned = await asyncio.gather(*(client.learn(one, 1.0) for one in made))
             assert all(learned)
             assert len(client._idle) <= 8
 
@@ -105,8 +107,8 @@ def test_callers_in_many_threads_get_ids_of_their_own(server):
     def work():
         with Client(str(server.url)) as client:
             for i in range(30):
-                decision = client.decide({"x": i}, id=None)
-                assert client.reward(decision, float(i % 2))
+                decision = client.act({"x": i}, id=None)
+                assert client.learn(decision, float(i % 2))
                 ids.append(decision.id)
 
     threads = [threading.Thread(target=work) for _ in range(8)]
@@ -138,7 +140,7 @@ def test_answers_that_got_lost_are_asked_for_again_and_nothing_is_done_twice(tmp
     with running(tmp_path / "data", *OPTIONS) as server:
         with Lossy(str(server.url), random.Random(0)) as client:
             for i in range(60):
-                client.reward(client.decide({"x": i}), float(i % 2))
+                client.learn(client.act({"x": i}), float(i % 2))
             assert client.lost > 30
         assert server.stop() == 0
     journal = reading(tmp_path / "data")
@@ -149,15 +151,21 @@ def test_answers_that_got_lost_are_asked_for_again_and_nothing_is_done_twice(tmp
 def test_a_client_says_when_nobody_is_there():
     with (
         Client("http://127.0.0.1:1", attempts=1) as client,
-        pytest.raises(ServiceError, match="cannot be reached"),
+        pytest.raises(
+            ServiceError, match=r"cannot be reached .*; check the address, and that it runs"
+        ),
     ):
-        client.decide({"x": 1})
+        client.act({"x": 1})
     wrong: list[Any] = ["localhost:8642", "ftp://localhost", "http://", 3]
     for url in wrong:
         with pytest.raises(InputError, match="expected one such as http://localhost:8642"):
             Client(url)
     with pytest.raises(InputError, match="cannot be written as JSON"):
-        Client().decide({"x": float("nan")})
+        Client().act({"x": float("nan")})
+    with pytest.raises(InputError, match="there are 2 decisions and 1 rewards; expected one for"):
+        Client().learn_many(["a", "b"], [1.0])
+    with pytest.raises(InputError, match="id is 3; expected the text of a decision's id"):
+        Client().learn_many([cast(str, 3)], [1.0])
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -165,7 +173,7 @@ def test_a_service_keeps_as_much_as_it_is_told(tmp_path, workers):
     options = ("--actions", "a,b", "--explorer", "uniform", "--keep-mb", "0", "--workers", workers)
     with running(tmp_path / "data", *options) as server:
         with Client(str(server.url)) as client:
-            client.decide_many([{"x": 1}] * 10_000)  # after so many events it writes a snapshot
+            client.act_many([{"x": 1}] * 10_000)  # after so many events it writes a snapshot
         end = time.monotonic() + 30.0
         while reading(tmp_path / "data").start.seq < 10_001:
             assert time.monotonic() < end
@@ -177,7 +185,7 @@ def test_a_clean_stop_answers_syncs_and_writes_a_snapshot(tmp_path):
     with running(tmp_path / "data", *OPTIONS) as server:
         with Client(str(server.url)) as client:
             for i in range(20):
-                client.reward(client.decide({"x": i}), 1.0)
+                client.learn(client.act({"x": i}), 1.0)
         assert server.stop() == 0
         assert "everything is on disk" in server.said[-1]
     journal = reading(tmp_path / "data")
@@ -191,13 +199,13 @@ def test_keys_of_the_environment_and_of_a_file(tmp_path):
     env = {"MELEE_KEY": KEY}
     with running(tmp_path / "data", *OPTIONS, "--keys", str(keys), env=env) as server:
         with Client(str(server.url), key="d" * 20) as client:
-            client.decide({"x": 1})
+            client.act({"x": 1})
             with pytest.raises(ServiceError, match="this needs one for admin"):
-                client.change_actions(add=["d"])
+                client.add_actions(["d"])
         with Client(str(server.url), key=KEY) as client:
-            assert client.change_actions(add=["d"]) == ["a", "b", "c", "d"]
+            assert client.add_actions(["d"]) == ["a", "b", "c", "d"]
         with Client(str(server.url)) as client, pytest.raises(ServiceError, match="needs a key"):
-            client.decide({"x": 1})
+            client.act({"x": 1})
 
 
 @pytest.mark.parametrize(
@@ -287,7 +295,7 @@ def test_agents_come_from_a_file_too_and_one_line_of_json_tells_of_each_event(tm
     options = ("--agents", str(agents), "--log-level", "debug", "--log-format", "json")
     with running(tmp_path / "data", *options) as server:
         with Client(str(server.url), agent="mail") as client:
-            made = client.decide({"x": 1})
+            made = client.act({"x": 1})
         server.stop()
         lines = [json.loads(line) for line in server.said if line.startswith("{")]
     (told,) = [line for line in lines if line["message"] == "decision"]
@@ -303,9 +311,9 @@ def killed_once(place, rng):
         client = Client(str(server.url), attempts=1)
         try:
             for i in range(100_000):
-                decision = client.decide({"x": i, "who": f"caller {number}"})
+                decision = client.act({"x": i, "who": f"caller {number}"})
                 acknowledged.append(("decision", decision.id, decision.action))
-                client.reward(decision, i % 8 / 8)
+                client.learn(decision, i % 8 / 8)
                 acknowledged.append(("reward", decision.id, i % 8 / 8))
         except ServiceError:
             client.close()

@@ -100,7 +100,7 @@ def test_what_was_served_can_be_derived_again(local, tmp_path):
         assert {status for status, _ in local.ask_at_once(*rewards)} == {200}
     for name in ("agent", "other"):
         found = audit(reading(tmp_path / "data", name))
-        assert (found.n_decisions, found.first) == (60, None)
+        assert (found.n_decisions, found.difference) == (60, None)
         assert found.fingerprint == local.service.agents[name].agent.fingerprint
 
 

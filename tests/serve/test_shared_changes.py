@@ -317,12 +317,12 @@ def test_the_command_tries_at_several_nodes_and_goes_back(address, tmp_path):
     try:
         with Client(str(one.url)) as first, Client(str(two.url)) as second:
             for i in range(20):
-                made = first.decide({"x": i})
-                second.reward(made, 1.0)
+                made = first.act({"x": i})
+                second.learn(made, 1.0)
             assert second.roll_back(3)["learned"] == 0
-            first.decide({"x": 1})
+            first.act({"x": 1})
             assert first.trials() == second.trials()
-        options = ("--data", address, "--actions", "a,b,c", "--explorer", "epsilon-greedy")
+        options = ("--journal", address, "--actions", "a,b,c", "--explorer", "epsilon-greedy")
         said = said_instead_of_serving(tmp_path, *options, "--try", "uniform=0.2")
         assert "PUT /v1/trials/uniform" in said
     finally:
@@ -330,7 +330,7 @@ def test_the_command_tries_at_several_nodes_and_goes_back(address, tmp_path):
     assert codes == [0, 0]
     assert len(kinds(address, "trial")) == 1
     for name in ("agent", "agent.uniform"):
-        assert audit(reading(address, name)).first is None
+        assert audit(reading(address, name)).difference is None
     assert list(verify(reading(address))) == []
 
 
@@ -347,8 +347,8 @@ def test_nodes_that_are_killed_while_they_go_back(address):
             url = str(nodes[rng.randrange(3)].url)
             try:
                 with Client(url, timeout=20.0) as client:
-                    made = client.decide({"x": rng.randrange(5)})
-                    client.reward(made, float(made.action == "b"))
+                    made = client.act({"x": rng.randrange(5)})
+                    client.learn(made, float(made.action == "b"))
                     if rng.random() < 0.1:
                         to = rng.randrange(1, 40)
                         client.roll_back(to, relearn_after=rng.choice([None, to]))
@@ -375,7 +375,7 @@ def test_nodes_that_are_killed_while_they_go_back(address):
     assert len(kinds(address, "rollback")) > 10
     journal = Journal(address, writing=False)
     found = audit(journal)
-    assert (found.first, list(verify(journal))) == (None, [])
+    assert (found.difference, list(verify(journal))) == (None, [])
     snapshot = journal.snapshots()[0]
     assert snapshot.head == journal.head
     kept = Agent.from_bytes(journal.read_snapshot(snapshot))

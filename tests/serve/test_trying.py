@@ -38,7 +38,7 @@ def check_journal(place, local):
     assert list(verify(reading(place))) == []
     for name, agent in agents.items():
         assert straight(reading(place, name)).fingerprint == agent.fingerprint
-        assert audit(reading(place, name)).first is None
+        assert audit(reading(place, name)).difference is None
 
 
 def test_two_explorers_side_by_side(tmp_path):
@@ -305,7 +305,7 @@ def test_trials_begin_with_the_service_and_are_shown_by_a_command(tmp_path):
             ("linucb", "shadow"),
         ]
         local.close()
-    done = CliRunner().invoke(app, ["journal", "trials", str(tmp_path), "--explorer", "softmax"])
+    done = CliRunner().invoke(app, ["journal", "trials", str(tmp_path), "--explorers", "softmax"])
     lines = done.output.splitlines()
     assert [line.partition(" (")[0] for line in lines] == ["uniform", "linucb", "softmax"]
     assert "it would have chosen the same in" in lines[1]
@@ -355,10 +355,10 @@ def test_the_client_tries_follows_and_goes_back(tmp_path, workers):
         with Client(str(server.url)) as client:
             followed = client.follow({"x": 1}, "b", probability=0.5)
             assert (followed.action, followed.policy) == ("b", "given")
-            assert client.reward(followed, 1.0)
+            assert client.learn(followed, 1.0)
             begun = client.begin_trial("try", "uniform", share=0.5)
             assert begun == {"trial": "try", "explorer": "uniform", "share": 0.5}
-            policies = {client.decide({"x": i}, unit="me").policy for i in range(5)}
+            policies = {client.act({"x": i}, unit="me").policy for i in range(5)}
             assert len(policies) == 1
             kinds = [one["kind"] for one in client.trials()]
             assert kinds == ["share", "apprentice"]

@@ -187,7 +187,7 @@ def test_a_clean_stop_and_an_audit_of_what_came_through_several_workers(tmp_path
         assert server.process.wait(30) == 0
     crowd.check(tmp_path / "data")
     found = audit(reading(tmp_path / "data"))
-    assert (found.n_decisions, found.first) == (300, None)
+    assert (found.n_decisions, found.difference) == (300, None)
     assert found.fingerprint == straight(reading(tmp_path / "data")).fingerprint
 
 
@@ -206,7 +206,10 @@ def test_nobody_is_left_when_the_supervisor_is_killed(tmp_path):
     [
         (["--actions", "a,a", "--workers", "2"], "action 'a' is given twice"),
         (["--actions", "a", "--workers", "0"], "--workers is 0; expected 1 to 64"),
-        (["--actions", "a", "--workers", "2", "--data", "full"], "full: a file; give a directory"),
+        (
+            ["--actions", "a", "--workers", "2", "--journal", "full"],
+            "full: a file; give a directory",
+        ),
     ],
 )
 def test_workers_that_cannot_start_say_why_in_a_sentence(tmp_path, options, sentence):
@@ -218,7 +221,7 @@ def test_a_key_is_in_no_list_of_processes_and_is_asked_for_by_all_workers(tmp_pa
     key = "k" * 20
     with running(tmp_path / "data", *OPTIONS, env={"MELEE_KEY": key}) as server:
         with Client(str(server.url), key=key) as client:
-            client.decide({"x": 1})
+            client.act({"x": 1})
         for _ in range(6):
             assert ask(server, "POST", "/v1/decisions", {"context": {"x": 1}})[0] == 401
         for one in everybody(server.process.pid):
@@ -398,7 +401,7 @@ def test_nobody_asks_a_learner_whose_connection_has_just_ended(tmp_path):
 
 def test_what_cannot_be_started_again_and_again_ends_all_of_it(tmp_path, monkeypatch):
     monkeypatch.setattr("melee.serve.supervisor.TRIES", 2)
-    about = {"agents": {"agent": QUICK}, "data": str(tmp_path / "data"), "keep": {}}
+    about = {"agents": {"agent": QUICK}, "journal": str(tmp_path / "data"), "keep": {}}
     supervisor = Supervisor(1, "127.0.0.1", 0, about, log_level="error")
     supervisor.workers[0].module = "melee.serve.nothing"
     said: list[list[str]] = []

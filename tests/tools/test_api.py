@@ -25,7 +25,7 @@ def test_the_interface_has_names_signatures_settings_commands_and_formats():
     assert "error melee.InputError is MeleeError, ValueError" in NOW
     assert "explorer linucb:alpha=0.1" in NOW
     assert "learner ridge" in NOW
-    assert "call melee.client.AsyncClient.reward(decision, reward)" in NOW
+    assert "call melee.client.AsyncClient.learn(decision, reward)" in NOW
     assert any(line.startswith("call melee.journal.Journal(") for line in NOW)
     assert "command melee bench --suite (required)" in NOW
     assert "command melee journal verify PLACE (required)" in NOW

@@ -268,9 +268,8 @@ class Keeper:
         """Go back, once the past was led through what came meanwhile."""
         with self:
             self.journal.wait(self._last)
-            check_place(
-                self.journal, past.to, past.relearn_after
-            )  # it may have been dropped meanwhile
+            # It may have been dropped meanwhile.
+            check_place(self.journal, past.to, past.relearn_after)
             past.go_on(_number(self._last))
             take_over(self.agent, past.agent._knowledge)
             self._unit.append(self._gone_back(past))

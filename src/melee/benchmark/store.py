@@ -118,7 +118,7 @@ class CellStore:
     def read(cls, directory: str | os.PathLike[str]) -> "CellStore":
         """Open a store to look at it; nothing on disk is changed."""
         path = Path(directory)
-        store = cls(path, _check_format(path))
+        store = cls(path, _check_format(path, todo="give one that melee bench --out has written"))
         store._scan(repair=False)
         return store
 
@@ -316,11 +316,11 @@ def check_free(path: Path) -> str:
         if path.is_dir() and any(
             file.name != "lock" and target_of(file.name) not in _FILES for file in path.iterdir()
         ):
-            return _check_format(path)
+            return _check_format(path, todo="give a new or an empty directory")
     return ""
 
 
-def _check_format(path: Path) -> str:
+def _check_format(path: Path, *, todo: str) -> str:
     """Refuse a directory that is not a store of this version.
 
     A remark if store.json is lost and the records, by which a store is known as well, are there.
@@ -335,9 +335,7 @@ def _check_format(path: Path) -> str:
         if _holds_records(path / "cells.log"):
             return f"{file}: lost or damaged; the cells are in cells.log, and none is lost by it"
         if not file.exists():
-            raise DataError(
-                f"{path}: it holds other files and no benchmark; give a new or an empty directory"
-            )
+            raise DataError(f"{path}: it holds other files and no benchmark; {todo}")
         raise DataError(f"{file}: not that of a MELEE benchmark; give another directory")
     if about["format"] != FORMAT:
         raise DataError(f"{file}: not that of a MELEE benchmark; give another directory")

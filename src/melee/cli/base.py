@@ -24,8 +24,29 @@ from melee.errors import InputError, MeleeError, unknown
 _UsageError: Any = typer.BadParameter.__mro__[1]  # which Typer has from Click, or of its own
 
 
+_COMMANDS = {
+    "Agents": ("serve", "journal", "load-test", "compile"),
+    "Their logs": ("doctor", "evaluate"),
+    "Simulations and benchmarks": (
+        *("demo", "simulate", "explorers", "datasets", "bench", "results", "compare", "report"),
+    ),
+    "Training": ("train",),
+}
+"""What commands are for, in the order in which the help shows them."""
+_PURPOSES = {name: purpose for purpose, names in _COMMANDS.items() for name in names}
+
+
 class _Group(TyperGroup):
     """Commands whose end from outside reaches the guard, and so do arguments that they refuse."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=list(_PURPOSES).index)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found: Any = super().get_command(ctx, cmd_name)
+        if found is not None:
+            found.rich_help_panel = _PURPOSES[cmd_name]
+        return found
 
     def make_context(self, *given: Any, **named: Any) -> Any:
         with _passing_on():
@@ -123,6 +144,16 @@ def progress_bar() -> Progress:
 def say(message: str) -> None:
     """A line on the error stream, for people."""
     print(message, file=sys.stderr, flush=True)
+
+
+def read_specs(given: str) -> list[str]:
+    """The SPECs of `--explorers`; at least one."""
+    from melee.benchmark.specs import separate
+
+    specs = separate(given)
+    if not specs:
+        raise InputError("--explorers names none; expected SPECs, separated by commas")
+    return specs
 
 
 def check_format(given: str, *known: str) -> None:

@@ -30,11 +30,14 @@ def compile_explorers(
     from melee.agent import Agent, compile_now
     from melee.compiled import files, programs
     from melee.errors import DataError, InputError
+    from melee.explorers import parse
 
     if programs.mode() == "never":
         raise InputError("MELEE_COMPILE or NUMBA_DISABLE_JIT forbids compiling; leave them out")
-    say("compiling; the first time takes some seconds for each explorer")
     wanted = explorers or ["melee"]
+    for spec in wanted:
+        parse(spec)
+    say("compiling; the first time takes some seconds for each explorer")
     done = compile_now(*(Agent(explorer=spec) for spec in wanted) if candidates else wanted)
     missing = [compiled for compiled in done if compiled.path is None]
     if missing:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from melee.cli.base import app, check_format, out, progress_bar, say
+from melee.cli.base import app, check_format, out, progress_bar, read_specs, say
 
 if TYPE_CHECKING:
     from melee.journal import Event, Journal
@@ -109,17 +109,17 @@ def audit(
         task = bar.add_task("events", total=journal.head.seq)
         found = derive(journal, after=after, progress=lambda n: bar.update(task, completed=n))
     if format == "json":
-        first = None if found.first is None else found.first._asdict()
-        print(json.dumps({**found._asdict(), "first": first}, indent=2))
-    elif found.first is None:
+        difference = None if found.difference is None else found.difference._asdict()
+        print(json.dumps({**found._asdict(), "difference": difference}, indent=2))
+    elif found.difference is None:
         print(
             f"{found.n_decisions:,} decisions derived again, from event {found.after + 1}: 0 differ"
         )
     else:
-        _, id, sentence = found.first
-        print(f"decision {id}, event {found.first.seq}: {sentence}")
+        _, id, sentence = found.difference
+        print(f"decision {id}, event {found.difference.seq}: {sentence}")
         print(f"{found.n_decisions:,} decisions derived again; the others after it were not")
-    if found.first is not None:
+    if found.difference is not None:
         raise typer.Exit(1)
 
 
@@ -194,8 +194,8 @@ def snapshots(place: Place, agent: AgentName = "agent", format: Format = "text")
             print(f"event {snapshot.head.seq}  {when}  {snapshot.name}")
 
 
-@commands.command()
-def rollback(
+@commands.command("roll-back")
+def roll_back(
     place: Place,
     to: Annotated[
         str, typer.Option(help="The number of an event, or the name of a snapshot, to go back to.")
@@ -243,9 +243,11 @@ def rollback(
 def trials(
     place: Place,
     agent: AgentName = "agent",
-    explorer: Annotated[
-        list[str] | None,
-        typer.Option(help="A SPEC to judge as a shadow of all that the journal has. Repeatable."),
+    explorers: Annotated[
+        str | None,
+        typer.Option(
+            help="SPECs to judge as shadows of all that the journal has, separated by commas."
+        ),
     ] = None,
     format: Format = "text",  # noqa: A002
 ) -> None:
@@ -256,14 +258,14 @@ def trials(
     check_format(format, "text", "json")
     from melee.trials import compare
 
-    found = compare(_open(place, agent), explorer or [])
+    found = compare(_open(place, agent), [] if explorers is None else read_specs(explorers))
     if format == "json":
         print(json.dumps([comparison.to_json() for comparison in found], indent=2))
         return
     for comparison in found:
         print(comparison)
     if not found:
-        print("no trial runs, and no choice of a caller was followed; see --explorer")
+        print("no trial runs, and no choice of a caller was followed; see --explorers")
 
 
 def _open(place: str, agent: str = "agent") -> "Journal":

@@ -9,15 +9,15 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from melee.cli.base import app, check_format, out, say
+from melee.cli.base import app, check_format, out, read_specs, say
 from melee.sheets import csv_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from melee.checks import RewardRange
     from melee.errors import MeleeError
-    from melee.evaluation import Difference, Estimate, Evaluation, LiveEvaluation
+    from melee.evaluation import Difference, Estimate, Evaluation, Finding, LiveEvaluation
     from melee.history import History
 
 DEFAULT_EXPLORERS = "melee,linucb,epsilon-greedy:epsilon=0.05,uniform"
@@ -59,17 +59,19 @@ def doctor(
             apart = any(finding.level != "ok" for finding in findings[i : i + 2])
             table.add_row(check, Text(level, style=_COLORS[level]), text, end_section=apart)
         out.print(table)
-        n = {
-            level: sum(finding.level == level for finding in findings)
-            for level in ("error", "warning")
-        }
+        counts = ", ".join(_counted(findings, level) for level in ("error", "warning"))
         out.print(
-            f"{log}: {len(history):,} rounds, {n['error']} errors, {n['warning']} warnings",
+            f"{log}: {len(history):,} rounds, {counts}",
             highlight=False,
             markup=False,
         )
     if any(finding.level == "error" for finding in findings):
         raise typer.Exit(1)
+
+
+def _counted(findings: "Iterable[Finding]", level: str) -> str:
+    n = sum(finding.level == level for finding in findings)
+    return f"{n} {level}" if n == 1 else f"{n} {level}s"
 
 
 @app.command()
@@ -106,9 +108,7 @@ def evaluate(
     from melee.explorers import parse
     from melee.history import History
 
-    specs, names = _names(explorers), _names(estimators)
-    if not specs:
-        raise InputError("--explorers names none; expected SPECs, separated by commas")
+    specs, names = read_specs(explorers), _names(estimators)
     for spec in specs:
         parse(spec)
     declared = _range(reward_range)
@@ -144,7 +144,7 @@ def evaluate(
 
 
 def _names(given: str) -> list[str]:
-    return [spec.strip() for spec in given.split(",") if spec.strip()]
+    return [name.strip() for name in given.split(",") if name.strip()]
 
 
 def _embedding(given: str | None, history: "History") -> "list[str | int] | None":

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from melee.cli.base import app, check_format, out, say
+from melee.cli.base import app, check_format, out, read_specs, say
 
 if TYPE_CHECKING:
     from melee.registry import Listed
@@ -19,12 +19,9 @@ if TYPE_CHECKING:
 @app.command()
 def simulate(
     data: Annotated[str, typer.Option(help="A data file, or a dataset of the bundled suite.")],
-    explorer: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="SPEC such as linucb:alpha=0.1; repeat it to compare several. melee by default."
-        ),
-    ] = None,
+    explorers: Annotated[
+        str, typer.Option(help="SPECs such as linucb:alpha=0.1, separated by commas.")
+    ] = "melee",
     target: Annotated[
         str | None, typer.Option(help="The column of labels; the last one by default.")
     ] = None,
@@ -49,7 +46,7 @@ def simulate(
     from melee.loop import simulate as play
     from melee.preparation import prepare
 
-    chosen = [parse(spec).short_spec for spec in explorer or ["melee"]]
+    chosen = [parse(spec).short_spec for spec in read_specs(explorers)]
     players = {label: split(label) for spec in chosen for label in labels(spec, way)}
     if curve is not None:
         figures.check_path(curve)

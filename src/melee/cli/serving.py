@@ -19,11 +19,8 @@ def serve(
         bool,
         typer.Option("--candidates", help="Actions of 'agent' come with each question instead."),
     ] = False,
-    data: Annotated[
-        str,
-        typer.Option(
-            "--data", "--journal", help="Where the journal is: a directory, or postgresql://..."
-        ),
+    journal: Annotated[
+        str, typer.Option(help="Where the journal is: a directory, or postgresql://...")
     ] = "melee-data",
     workers: Annotated[
         int, typer.Option(help="Processes that take requests; beyond one, one more that learns.")
@@ -119,13 +116,13 @@ def serve(
         from melee.journal.postgres import without_password
 
         listed = ", ".join(names) or "no agent yet"
-        place = without_password(data)
-        say(f"melee serves {listed} at http://{where}:{port}, data in {place}")
+        place = without_password(journal)
+        say(f"melee serves {listed} at http://{where}:{port}, journal in {place}")
 
     keep = {"keep_days": keep_days, "keep_bytes": None if keep_mb is None else int(keep_mb * 1e6)}
     if workers == 1:
         about = (parameters, trials)
-        _serve_alone(data, keep, about, known, (host, port), log_level, ready)
+        _serve_alone(journal, keep, about, known, (host, port), log_level, ready)
     else:
         import asyncio
 
@@ -134,7 +131,7 @@ def serve(
 
         told: dict[str, Any] = {
             "agents": agents_to_json(parameters),
-            "data": data,
+            "journal": journal,
             "keep": keep,
             "trials": trials,
         }
@@ -146,7 +143,7 @@ def serve(
 
 
 def _serve_alone(
-    data: str,
+    journal: str,
     keep: dict[str, Any],
     about: tuple[dict[str, dict[str, Any]], dict[str, tuple[str, float]]],
     known: Any,
@@ -164,7 +161,7 @@ def _serve_alone(
         from melee.serve.sockets import listen
 
         listening = listen(*address)
-        service = Service(open_journal(data, **keep))
+        service = Service(open_journal(journal, **keep))
         try:
             service.open(*about)
         except BaseException:
@@ -204,25 +201,15 @@ def read_trials(given: list[str]) -> dict[str, tuple[str, float]]:
 
 def _read_agents(path: Path) -> dict[str, dict[str, Any]]:
     """Parameters of agents, by name."""
-    from melee.errors import InputError, file_error, shown
-    from melee.history.jsonl import parse
+    from melee.errors import InputError, shown
+    from melee.history.jsonl import read_object
     from melee.journal.snapshots import check_agent
     from melee.serve import bodies
     from melee.serve.routes import MANY, PARAMETERS
 
     expected = "an object of agents by name, each an object of its parameters"
-    try:
-        found = parse(path.read_text("utf-8"), expected)
-    except OSError as error:
-        raise file_error(path, "read", error) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from None
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{path}: it holds {shown(found)}; expected {expected}")
     agents = {}
-    for name, given in found.items():
+    for name, given in read_object(path, expected).items():
         try:
             check_agent(name)
             if isinstance(given, dict) and "actions" in given and given["actions"] is None:

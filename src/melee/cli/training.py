@@ -203,7 +203,7 @@ def _curve(unit: str, returns: "Floats") -> None:
 def _play_it(returned: str, explorer: str, out_dir: Path) -> None:
     out.print(
         f"returned: {returned}. "
-        f"Play it: melee simulate --explorer {explorer}:policy={out_dir} --data ...",
+        f"Play it: melee simulate --explorers {explorer}:policy={out_dir} --data ...",
         highlight=False,
         soft_wrap=True,
     )

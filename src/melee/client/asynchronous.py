@@ -1,8 +1,8 @@
 """`AsyncClient`: asks many things at once, over connections that stay open."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Iterable, Sequence
+from typing import Any, Self, overload
 
 from melee.client.calls import (
     AGAIN,
@@ -15,6 +15,7 @@ from melee.client.calls import (
     headers,
     pause,
     read_answer,
+    unreachable,
 )
 from melee.decision import Decision, Ranking
 from melee.errors import DataError
@@ -44,7 +45,7 @@ class AsyncClient:
     Examples
     --------
     >>> async def serve_page(client: AsyncClient) -> str:
-    ...     decision = await client.decide({"device": "phone"})
+    ...     decision = await client.act({"device": "phone"})
     ...     return decision.action
     """
 
@@ -67,14 +68,31 @@ class AsyncClient:
         self._idle: list[Connection] = []
         self._room = asyncio.Semaphore(connections)
 
-    async def decide(
+    @overload
+    async def act(
         self,
         context: Any,
         *,
         actions: Offer = None,
         id: str | None = None,
         unit: str | None = None,
-    ) -> Decision:
+        top: None = None,
+    ) -> Decision: ...
+
+    @overload
+    async def act(
+        self, context: Any, *, actions: Offer = None, id: str | None = None, top: int
+    ) -> Ranking: ...
+
+    async def act(
+        self,
+        context: Any,
+        *,
+        actions: Offer = None,
+        id: str | None = None,
+        unit: str | None = None,
+        top: int | None = None,
+    ) -> Decision | Ranking:
         """Choose an action for a context: numbers, or names and values.
 
         Parameters
@@ -89,8 +107,11 @@ class AsyncClient:
             gets the same decision.
         unit
             Who it is about, such as a visitor, who stays in the same trial.
+        top
+            Choose so many, best first: a `Ranking`, whose places are decisions with rewards of
+            their own.
         """
-        return await self._do(self._calls.decide(context, actions, id, unit))
+        return await self._do(self._calls.act(context, actions, id, unit, top))
 
     async def follow(
         self,
@@ -106,19 +127,13 @@ class AsyncClient:
         Parameters
         ----------
         context, actions, id
-            As of `decide`.
+            As of `act`.
         action, probability
             What was chosen, and with which probability, if that is known.
         """
         return await self._do(self._calls.follow(context, action, probability, actions, id))
 
-    async def rank(
-        self, context: Any, top: int, *, actions: Offer = None, id: str | None = None
-    ) -> Ranking:
-        """Choose so many actions, best first; each place has an id and a reward of its own."""
-        return await self._do(self._calls.rank(context, top, actions, id))
-
-    async def decide_many(
+    async def act_many(
         self,
         contexts: Iterable[Any],
         *,
@@ -129,19 +144,25 @@ class AsyncClient:
 
         Open actions, or candidates, are the same for all, or a list with those of each.
         """
-        return await self._do(self._calls.decide_many(contexts, actions, ids))
+        return await self._do(self._calls.act_many(contexts, actions, ids))
 
-    async def reward(self, decision: str | Decision, reward: float) -> bool:
+    async def learn(self, decision: str | Decision, reward: float) -> bool:
         """Report a decision's reward; False if it was known already."""
-        return await self._do(self._calls.reward(decision, reward))
+        return await self._do(self._calls.learn(decision, reward))
 
-    async def reward_many(self, rewards: Mapping[str, float]) -> int:
-        """Report rewards by the ids of their decisions, all or none; how many are new."""
-        return await self._do(self._calls.reward_many(rewards))
+    async def learn_many(
+        self, decisions: Iterable[str | Decision], rewards: Iterable[float]
+    ) -> int:
+        """Report the rewards of many decisions, or ids, all or none; how many are new."""
+        return await self._do(self._calls.learn_many(decisions, rewards))
 
-    async def look(self, decision: str | Decision, *, explain: bool = False) -> dict[str, Any]:
-        """A past decision: context, reward, and on request why it was made."""
-        return await self._do(self._calls.look(decision, explain=explain))
+    async def look_up(self, decision: str | Decision) -> dict[str, Any]:
+        """A past decision: context, probabilities, reward."""
+        return await self._do(self._calls.look_up(decision))
+
+    async def explain(self, decision: str | Decision) -> dict[str, Any]:
+        """A past decision, and why it was made, by the agent as it was then."""
+        return await self._do(self._calls.explain(decision))
 
     async def create(
         self, actions: Sequence[Label] | None = None, **parameters: Any
@@ -152,11 +173,13 @@ class AsyncClient:
         """
         return await self._do(self._calls.create({**parameters, "actions": actions}))
 
-    async def change_actions(
-        self, *, add: Iterable[Label] = (), remove: Iterable[Label] = ()
-    ) -> list[Label]:
-        """Have actions come and go; the actions there are then."""
-        return await self._do(self._calls.change_actions(add, remove))
+    async def add_actions(self, actions: Iterable[Label]) -> list[Label]:
+        """Take in new actions; all that there are then."""
+        return await self._do(self._calls.change_actions(actions, ()))
+
+    async def remove_actions(self, actions: Iterable[Label]) -> list[Label]:
+        """Let actions go, and what was learned about them; all that there are then."""
+        return await self._do(self._calls.change_actions((), actions))
 
     async def trials(self) -> list[dict[str, Any]]:
         """What is known of trials, and of the apprentice; it may be looked at any time."""
@@ -205,8 +228,7 @@ class AsyncClient:
                     status, content = await self._send(call)
             except (OSError, EOFError, DataError, asyncio.LimitOverrunError) as error:
                 if last:
-                    said = str(error) or type(error).__name__
-                    raise ServiceError(f"{self.url} cannot be reached ({said})") from error
+                    raise unreachable(self.url, error) from error
             else:
                 if last or status not in AGAIN:
                     return read_answer(call, status, content)

@@ -3,8 +3,8 @@
 import http.client
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Iterable, Sequence
+from typing import Any, Self, overload
 
 from melee.client.calls import (
     AGAIN,
@@ -17,6 +17,7 @@ from melee.client.calls import (
     headers,
     pause,
     read_answer,
+    unreachable,
 )
 from melee.decision import Decision, Ranking
 from melee.labels import Label
@@ -41,8 +42,8 @@ class Client:
     Examples
     --------
     >>> client = Client("http://localhost:8642")
-    >>> decision = client.decide({"device": "phone"})  # doctest: +SKIP
-    >>> client.reward(decision, 1.0)  # doctest: +SKIP
+    >>> decision = client.act({"device": "phone"})  # doctest: +SKIP
+    >>> client.learn(decision, 1.0)  # doctest: +SKIP
     True
     """
 
@@ -61,14 +62,31 @@ class Client:
         self._calls = Calls(self._address.prefix, agent)
         self._local = threading.local()
 
-    def decide(
+    @overload
+    def act(
         self,
         context: Any,
         *,
         actions: Offer = None,
         id: str | None = None,
         unit: str | None = None,
-    ) -> Decision:
+        top: None = None,
+    ) -> Decision: ...
+
+    @overload
+    def act(
+        self, context: Any, *, actions: Offer = None, id: str | None = None, top: int
+    ) -> Ranking: ...
+
+    def act(
+        self,
+        context: Any,
+        *,
+        actions: Offer = None,
+        id: str | None = None,
+        unit: str | None = None,
+        top: int | None = None,
+    ) -> Decision | Ranking:
         """Choose an action for a context: numbers, or names and values.
 
         Parameters
@@ -83,8 +101,11 @@ class Client:
             gets the same decision.
         unit
             Who it is about, such as a visitor, who stays in the same trial.
+        top
+            Choose so many, best first: a `Ranking`, whose places are decisions with rewards of
+            their own.
         """
-        return self._do(self._calls.decide(context, actions, id, unit))
+        return self._do(self._calls.act(context, actions, id, unit, top))
 
     def follow(
         self,
@@ -100,19 +121,13 @@ class Client:
         Parameters
         ----------
         context, actions, id
-            As of `decide`.
+            As of `act`.
         action, probability
             What was chosen, and with which probability, if that is known.
         """
         return self._do(self._calls.follow(context, action, probability, actions, id))
 
-    def rank(
-        self, context: Any, top: int, *, actions: Offer = None, id: str | None = None
-    ) -> Ranking:
-        """Choose so many actions, best first; each place has an id and a reward of its own."""
-        return self._do(self._calls.rank(context, top, actions, id))
-
-    def decide_many(
+    def act_many(
         self,
         contexts: Iterable[Any],
         *,
@@ -123,19 +138,23 @@ class Client:
 
         Open actions, or candidates, are the same for all, or a list with those of each.
         """
-        return self._do(self._calls.decide_many(contexts, actions, ids))
+        return self._do(self._calls.act_many(contexts, actions, ids))
 
-    def reward(self, decision: str | Decision, reward: float) -> bool:
+    def learn(self, decision: str | Decision, reward: float) -> bool:
         """Report a decision's reward; False if it was known already."""
-        return self._do(self._calls.reward(decision, reward))
+        return self._do(self._calls.learn(decision, reward))
 
-    def reward_many(self, rewards: Mapping[str, float]) -> int:
-        """Report rewards by the ids of their decisions, all or none; how many are new."""
-        return self._do(self._calls.reward_many(rewards))
+    def learn_many(self, decisions: Iterable[str | Decision], rewards: Iterable[float]) -> int:
+        """Report the rewards of many decisions, or ids, all or none; how many are new."""
+        return self._do(self._calls.learn_many(decisions, rewards))
 
-    def look(self, decision: str | Decision, *, explain: bool = False) -> dict[str, Any]:
-        """A past decision: context, reward, and on request why it was made."""
-        return self._do(self._calls.look(decision, explain=explain))
+    def look_up(self, decision: str | Decision) -> dict[str, Any]:
+        """A past decision: context, probabilities, reward."""
+        return self._do(self._calls.look_up(decision))
+
+    def explain(self, decision: str | Decision) -> dict[str, Any]:
+        """A past decision, and why it was made, by the agent as it was then."""
+        return self._do(self._calls.explain(decision))
 
     def create(self, actions: Sequence[Label] | None = None, **parameters: Any) -> dict[str, Any]:
         """Make the agent, with the parameters of `melee.Agent`, unless it is there.
@@ -144,11 +163,13 @@ class Client:
         """
         return self._do(self._calls.create({**parameters, "actions": actions}))
 
-    def change_actions(
-        self, *, add: Iterable[Label] = (), remove: Iterable[Label] = ()
-    ) -> list[Label]:
-        """Have actions come and go; the actions there are then."""
-        return self._do(self._calls.change_actions(add, remove))
+    def add_actions(self, actions: Iterable[Label]) -> list[Label]:
+        """Take in new actions; all that there are then."""
+        return self._do(self._calls.change_actions(actions, ()))
+
+    def remove_actions(self, actions: Iterable[Label]) -> list[Label]:
+        """Let actions go, and what was learned about them; all that there are then."""
+        return self._do(self._calls.change_actions((), actions))
 
     def trials(self) -> list[dict[str, Any]]:
         """What is known of trials, and of the apprentice; it may be looked at any time."""
@@ -198,7 +219,7 @@ class Client:
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 if last:
-                    raise ServiceError(f"{self.url} cannot be reached ({error})") from error
+                    raise unreachable(self.url, error) from error
             else:
                 if last or status not in AGAIN:
                     return read_answer(call, status, content)

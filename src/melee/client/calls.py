@@ -96,6 +96,12 @@ def read_answer(call: Request[Answered], status: int, content: bytes) -> Answere
         ) from None
 
 
+def unreachable(url: str, error: BaseException) -> ServiceError:
+    """What is said of a service that does not answer."""
+    said = str(error) or type(error).__name__
+    return ServiceError(f"{url} cannot be reached ({said}); check the address, and that it runs")
+
+
 # -- the calls -----------------------------------------------------------------------------------
 
 
@@ -116,15 +122,18 @@ class Calls:
         self._base = f"{prefix}/v1{own}"
         self._agent = agent or "agent"
 
-    def decide(
-        self, context: Any, actions: Offer, id: str | None, unit: str | None = None
-    ) -> Request[Decision]:
-        """One decision."""
+    def act(
+        self, context: Any, actions: Offer, id: str | None, unit: str | None, top: int | None
+    ) -> Request[Decision | Ranking]:
+        """A decision; with `top` several actions, best first."""
         body = {"context": _context(context), "id": new_id() if id is None else id}
         _add_actions(body, actions)
         if unit is not None:
             body["unit"] = unit
-        return self._call("POST", "/decisions", body, _decision)
+        if top is not None:
+            body["top"] = top
+        read: Callable[[Any], Decision | Ranking] = _decision if top is None else _ranking
+        return self._call("POST", "/decisions", body, read)
 
     def follow(
         self,
@@ -164,17 +173,7 @@ class Calls:
             body["relearn_after"] = relearn_after
         return self._call("POST", "/rollback", body, dict)
 
-    def rank(self, context: Any, top: int, actions: Offer, id: str | None) -> Request[Ranking]:
-        """Several actions, best first."""
-        body = {"context": _context(context), "id": new_id() if id is None else id, "top": top}
-        _add_actions(body, actions)
-
-        def read(found: Any) -> Ranking:
-            return Ranking(found["id"], tuple(_decision(place) for place in found["places"]))
-
-        return self._call("POST", "/decisions", body, read)
-
-    def decide_many(
+    def act_many(
         self,
         contexts: Iterable[Any],
         actions: Offer | Sequence[Offer],
@@ -192,20 +191,31 @@ class Calls:
             lambda found: [_decision(decision) for decision in found["decisions"]],
         )
 
-    def reward(self, id: str | Decision, reward: float) -> Request[bool]:
+    def learn(self, decision: str | Decision, reward: float) -> Request[bool]:
         """A decision's reward; whether it was learned just now."""
-        return self._call(
-            "POST", f"{_path(id)}/reward", {"reward": reward}, lambda found: found["learned"] > 0
-        )
+        path = f"{_path(decision)}/reward"
+        return self._call("POST", path, {"reward": reward}, lambda found: found["learned"] > 0)
 
-    def reward_many(self, rewards: Mapping[str, float]) -> Request[int]:
+    def learn_many(
+        self, decisions: Iterable[str | Decision], rewards: Iterable[float]
+    ) -> Request[int]:
         """Rewards of many decisions, all or none; how many were learned just now."""
-        body = {"rewards": [{"id": id, "reward": reward} for id, reward in rewards.items()]}
+        ids, numbers = [_id(decision) for decision in decisions], list(rewards)
+        if len(ids) != len(numbers):
+            raise InputError(
+                f"there are {len(ids)} decisions and {len(numbers)} rewards; expected one for each"
+            )
+        pairs = zip(ids, numbers, strict=True)
+        body = {"rewards": [{"id": id, "reward": reward} for id, reward in pairs]}
         return self._call("POST", "/rewards", body, lambda found: int(found["learned"]))
 
-    def look(self, id: str | Decision, *, explain: bool) -> Request[dict[str, Any]]:
+    def look_up(self, decision: str | Decision) -> Request[dict[str, Any]]:
+        """A past decision."""
+        return self._call("GET", _path(decision), None, dict)
+
+    def explain(self, decision: str | Decision) -> Request[dict[str, Any]]:
         """A past decision, and why it was made."""
-        return self._call("GET", f"{_path(id)}{'/explanation' if explain else ''}", None, dict)
+        return self._call("GET", f"{_path(decision)}/explanation", None, dict)
 
     def create(self, parameters: dict[str, Any]) -> Request[dict[str, Any]]:
         """A new agent, unless it is there."""
@@ -240,14 +250,19 @@ def new_id() -> str:
     return os.urandom(12).hex()
 
 
-def _path(id: str | Decision) -> str:
-    name = id.id if isinstance(id, Decision) else id
-    if not isinstance(name, str) or not name:
-        raise InputError(f"id is {shown(name)}; expected the text of a decision's id")
+def _id(decision: str | Decision) -> str:
+    id = decision.id if isinstance(decision, Decision) else decision
+    if not isinstance(id, str) or not id:
+        raise InputError(f"id is {shown(id)}; expected the text of a decision's id")
+    return id
+
+
+def _path(decision: str | Decision) -> str:
+    id = _id(decision)
     try:
-        return f"/decisions/{quote(name, safe='')}"
+        return f"/decisions/{quote(id, safe='')}"
     except UnicodeError:
-        raise InputError(f"id is {shown(name)}; expected a text of Unicode") from None
+        raise InputError(f"id is {shown(id)}; expected a text of Unicode") from None
 
 
 def _context(given: Any) -> Any:
@@ -304,3 +319,7 @@ def _decision(found: Any) -> Decision:
         tuple(label_from_json(label) for label in found["actions"]),
         tuple(found["probabilities"]),
     )
+
+
+def _ranking(found: Any) -> Ranking:
+    return Ranking(found["id"], tuple(_decision(place) for place in found["places"]))

@@ -10,8 +10,8 @@ from typing import Any
 
 from melee.client.asynchronous import AsyncClient
 from melee.client.calls import ServiceError
-from melee.errors import InputError, file_error, shown
-from melee.history.jsonl import parse
+from melee.errors import InputError
+from melee.history.jsonl import read_object
 
 SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
 """Of which the times are told."""
@@ -89,16 +89,9 @@ def catalogue(n_items: int = 1000, seed: int = 0) -> dict[str, dict[str, Any]]:
 def read_catalogue(path: Path) -> dict[str, Any]:
     """Candidates from a file: a JSON object of labels and features, as a request has them."""
     expected = "an object of labels and features, as a request for a decision has them"
-    try:
-        found = parse(path.read_text("utf-8"), expected)
-    except OSError as error:
-        raise file_error(path, "read", error) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from None
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    if not isinstance(found, dict) or not found:
-        raise InputError(f"{path}: it holds {shown(found)}; expected {expected}")
+    found = read_object(path, expected)
+    if not found:
+        raise InputError(f"{path}: it holds {{}}; expected {expected}")
     return found
 
 
@@ -149,9 +142,9 @@ async def load(
             offer = dict(chance.sample(listed, n_candidates)) if n_candidates else None
             try:
                 start = time.perf_counter()
-                decision = await client.decide(context, actions=offer)
+                decision = await client.act(context, actions=offer)
                 middle = time.perf_counter()
-                await client.reward(decision, float(chance.random() < 0.3))
+                await client.learn(decision, float(chance.random() < 0.3))
                 end = time.perf_counter()
             except ServiceError as error:
                 found.n_failed += 1

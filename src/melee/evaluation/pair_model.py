@@ -36,7 +36,7 @@ _CELLS = 4_000_000
 """Numbers of pairs that are in memory at a time."""
 
 
-class _Part(NamedTuple):
+class _Fold(NamedTuple):
     """One fold: what is predicted, from what, and how; and what holds back each offset."""
 
     test: Ints
@@ -99,13 +99,13 @@ class PairRewardModel:
             some = rows[start : start + step]
             yield some, self.pairs(some, self._which[some])
 
-    def _regressions(self) -> Iterator[_Part]:
+    def _regressions(self) -> Iterator[_Fold]:
         """Of each fold: rounds to predict, rounds to learn from, how to solve, and records."""
         n = len(self._own)
         alike = np.zeros(n, np.int64)
         for test, _, rows, solve in regressions(self._chosen, alike, 1, self._fold, self._sizes):
             total = np.bincount(self._own[rows], self._sizes[rows], self._counts)
-            yield _Part(np.flatnonzero(test), rows, solve, np.asarray(total + RECORD, float))
+            yield _Fold(np.flatnonzero(test), rows, solve, np.asarray(total + RECORD, float))
 
     def _cross_fitted(self, rewards: Floats) -> Floats:
         q = np.empty(self._which.shape)

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from melee.errors import InputError, file_error
+from melee.errors import InputError, file_error, shown
 from melee.history.features import Sets, read_features
 from melee.history.history import TOO_DEEP, History, gather
 from melee.history.pmf import Lists, Places, read_pmf
@@ -219,6 +219,21 @@ def parse(text: str, expected: str = "one JSON object a line") -> Any:
         raise InputError(TOO_DEEP) from None
     except ValueError as error:
         raise InputError(f"not JSON ({error}); expected {expected}") from None
+
+
+def read_object(path: Path, expected: str) -> dict[str, Any]:
+    """The one object that a file holds."""
+    try:
+        found = parse(path.read_text("utf-8"), expected)
+    except OSError as error:
+        raise file_error(path, "read", error) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: it holds {shown(found)}; expected {expected}")
+    return found
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -45,11 +45,11 @@ class Journal:
 
     Parameters
     ----------
-    address
+    place
         A directory, made if need be, or the address of a PostgreSQL database,
         `postgresql://user@host/database`.
-    name
-        Of the agent: several may share a journal.
+    agent
+        The name of the agent: several may share a journal.
     snapshot_every
         Events after which a snapshot is written, beside whatever goes on.
     keep_days, keep_bytes
@@ -63,8 +63,8 @@ class Journal:
 
     def __init__(
         self,
-        address: str | PathLike[str],
-        name: str = "agent",
+        place: str | PathLike[str],
+        agent: str = "agent",
         *,
         snapshot_every: int = EVERY,
         keep_days: float | None = None,
@@ -72,21 +72,21 @@ class Journal:
         writing: bool = True,
         shared: bool = False,
     ) -> None:
-        self.name = check_agent(name)
+        self.name = check_agent(agent)
         self.snapshot_every = whole_number("snapshot_every", snapshot_every, 1)
         if keep_days is not None and not keep_days >= 0.0:
             raise InputError(f"keep_days is {shown(keep_days)}; expected a number of days")
         if keep_bytes is not None:
             whole_number("keep_bytes", keep_bytes, 0)
         self.keep_days, self.keep_bytes, self.is_shared = keep_days, keep_bytes, shared
-        self.store = open_store(address, writing=writing, shared=shared)
+        self.store = open_store(place, writing=writing, shared=shared)
         self._commits = Commits(self.store.append)
 
     @classmethod
-    def of(cls, store: Store, name: str = "agent") -> "Journal":
+    def of(cls, store: Store, agent: str = "agent") -> "Journal":
         """The journal of an agent in a store that is open."""
         journal = cls.__new__(cls)
-        journal.name, journal.store = check_agent(name), store
+        journal.name, journal.store = check_agent(agent), store
         journal.snapshot_every, journal.keep_days, journal.keep_bytes = EVERY, None, None
         journal.is_shared = False
         journal._commits = Commits(store.append)

@@ -284,7 +284,7 @@ class Table(Snapshots):
             return {str(agent) for (agent,) in self._store.query("SELECT agent FROM snapshots")}
 
     def read(self, snapshot: Snapshot) -> bytes:
-        """The content of one."""
+        """The content of a snapshot."""
         with self._store.guarded():
             rows = self._store.query(
                 "SELECT content FROM snapshots WHERE agent = %s AND seq = %s AND checksum = %s",
@@ -295,13 +295,13 @@ class Table(Snapshots):
         return bytes(rows[0][0])
 
     def write(self, snapshot: Snapshot, content: bytes) -> None:
-        """Keep one."""
+        """Keep a snapshot."""
         with self._store.guarded():
             # On the connection that reads: events must not wait for it.
             self._store.query(_INSERT, [snapshot.agent, *snapshot.head, content])
 
     def drop(self, snapshot: Snapshot) -> None:
-        """Let one go."""
+        """Let a snapshot go."""
         with self._store.guarded():
             self._store.query(
                 "DELETE FROM snapshots WHERE agent = %s AND seq = %s AND checksum = %s",

@@ -65,18 +65,18 @@ class Snapshots(ABC):
 
     @abstractmethod
     def read(self, snapshot: Snapshot) -> bytes:
-        """The content of one."""
+        """The content of a snapshot."""
 
     @abstractmethod
     def write(self, snapshot: Snapshot, content: bytes) -> None:
-        """Keep one; it is on disk when this returns."""
+        """Keep a snapshot; it is on disk when this returns."""
 
     @abstractmethod
     def drop(self, snapshot: Snapshot) -> None:
-        """Let one go."""
+        """Let a snapshot go."""
 
     def where(self, snapshot: Snapshot) -> str:
-        """What one is called in messages."""
+        """What a snapshot is called in messages."""
         return snapshot.name
 
 
@@ -109,7 +109,7 @@ class Directory(Snapshots):
         ]
 
     def read(self, snapshot: Snapshot) -> bytes:
-        """The content of one."""
+        """The content of a snapshot."""
         try:
             return (self.path / snapshot.name).read_bytes()
         except OSError as error:

@@ -92,7 +92,7 @@ def main(given: dict[str, Any]) -> None:
 
     parameters = read_agents(given["agents"])
     with without_collecting():
-        service = Service(open_journal(given["data"], **given["keep"]))
+        service = Service(open_journal(given["journal"], **given["keep"]))
         try:
             service.open(parameters, given.get("trials"))
         except BaseException:

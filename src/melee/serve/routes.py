@@ -100,6 +100,7 @@ async def decide(call: Call) -> Answer:
         _check_absent(body, "ids", "an id, for one context")
         if body.get("top") is not None:
             _check_absent(body, "explain", "none for a ranking; ask for those of its places")
+            _check_absent(body, "unit", "none for a ranking, which no trial decides")
             own = (body["context"], actions, bodies.text(body, "id"), body["top"])
             return Answer(await call.service.rank(call.served, *own))
         made = await call.service.decide(
