@@ -14,16 +14,19 @@ from scipy import stats
 
 from benchmarks.pages import put
 from melee.arrays import Floats
+from melee.evaluation import estimates
 from melee.evaluation.anytime import evidence
 from melee.evaluation.differences import Difference, anytime_terms
+from tests.evaluation.test_candidates import N_ITEMS, TOPICS, Shop
 from tests.evaluation.test_differences import LOGGING, drawn, in_worlds
 from tests.evaluation.test_estimates import WORLDS, coverage, direct_by_model
 from tests.evaluation.test_power import found, stated
-from tests.evaluation.worlds import greedy
+from tests.evaluation.worlds import World, greedy
 
 SIZES = (200, 2000)
 RATES = ((0.005, 4000), (0.05, 800), (0.05, 4000))
 COMPARED = ("mild", "mild, many actions", "rare rewards", "nearly the same policy")
+N_SHOPS = 8
 LOOKED_AT = ((0.05, 1500), (0.05, 10_000), (0.5, 1500), (0.5, 10_000))
 POWERS = ((2, 0.2, 600, 0.4), (3, 0.3, 1000, 0.1), (4, 0.1, 2500, 0.05), (2, 1.0, 400, 0.3))
 """Actions, share of uniform choices, rounds and rate."""
@@ -34,7 +37,7 @@ def main() -> None:
     parser.add_argument("--logs", type=int, default=1000, help="of each world")
     parser.add_argument("--docs", action="store_true", help="write into the documentation")
     given = parser.parse_args()
-    parts = (policies, direct, differences, looks, power)
+    parts = (policies, direct, by_features, differences, looks, power)
     text = "\n\n".join("\n".join(part(given.logs)) for part in parts)
     print(text)
     if given.docs:
@@ -76,6 +79,31 @@ def direct(n_logs: int) -> Iterator[str]:
             f"| {rate:.1%} | {n_rounds:,} | {rows[0][1]:.5f} | {values.mean():.5f} | {error:.5f} "
             f"| {_percent(held)} |"
         )
+
+
+def by_features(n_logs: int) -> Iterator[str]:
+    """Mips, where candidates that look alike earn alike."""
+    yield (
+        f"**Candidates.** mips in {N_SHOPS} worlds of {N_ITEMS} candidates of {len(TOPICS)} "
+        "topics, by which they earn; the least and the most of all worlds:"
+    )
+    yield ""
+    yield "| rounds | 95 % intervals hold | width beside that of ips |"
+    yield "|" + " ---: |" * 3
+    for n_rounds in (200, 1000):
+        held, width = np.empty((2, N_SHOPS, n_logs))
+        for i in range(N_SHOPS):
+            shop = Shop(seed=i)
+            world = World(shop.means, shop.logging, shop.target)
+            for seed in range(n_logs):
+                kinds, actions, rewards = world.draw(n_rounds, seed)
+                mips = estimates.ips(shop.mips_weights[kinds, actions], rewards)
+                ips = estimates.ips(world.weights(kinds, actions), rewards)
+                held[i, seed] = mips.low <= world.truth <= mips.high
+                width[i, seed] = (mips.high - mips.low) / (ips.high - ips.low)
+        ends = [_percent(end(held.mean(axis=1))) for end in (np.min, np.max)]
+        widths = [f"{end(width.mean(axis=1)):.2f}" for end in (np.min, np.max)]
+        yield f"| {n_rounds:,} | {' to '.join(ends)} | {' to '.join(widths)} |"
 
 
 def differences(n_logs: int) -> Iterator[str]:
