@@ -298,11 +298,12 @@ def test_the_picture_has_melee_and_the_nine_best_others(tmp_path):
 @pytest.mark.parametrize(
     ("name", "page"),
     [("production", "melee.md"), ("production", "../README.md"), ("paper", "melee.md"),
-     ("multiclass", "melee.md")],
+     ("multiclass", "melee.md"), ("live", "how-to/evaluation.md"),
+     ("intervals", "how-to/evaluation.md")],
 )  # fmt: skip
 def test_the_pages_have_the_places_that_are_written_to(name, page, tmp_path, monkeypatch):
     docs = tmp_path / "docs"
-    docs.mkdir()
+    (docs / "how-to").mkdir(parents=True)
     (docs / page).write_text((pages.DOCS / page).read_text(encoding="utf-8"), encoding="utf-8")
     monkeypatch.setattr(pages, "DOCS", docs)
     pages.put(name, "| new |", page)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ EXPLORERS = (
     "softmax",
 )
 TRAINED = "trained on the log"
+DIFFERENCE = "difference"
 DEVICES = ("phone", "desk", "tablet")
 
 
@@ -134,16 +135,19 @@ class Cell:
     """What the logs of one world say about one explorer, and what it earns live there.
 
     Arrays have an element per log; `live` is the mean reward of live runs as long as the accepted
-    rounds of each, `found` has value, low and high by estimator.
+    rounds of each, `beyond` that minus the baseline's; `found` has value, low and high by
+    estimator. The baseline itself has no difference.
     """
 
     live: Floats
+    beyond: Floats
     found: dict[str, Floats]
 
     def holds(self, name: str) -> Mask:
-        """In which logs the interval held the live mean."""
+        """In which logs the interval held what live runs earn."""
         _, low, high = self.found[name].T
-        held: Mask = (low <= self.live) & (self.live <= high)
+        truth = self.beyond if name == DIFFERENCE else self.live
+        held: Mask = (low <= truth) & (truth <= high)
         return held
 
     def width(self, name: str) -> float:
@@ -154,27 +158,41 @@ class Cell:
 
 def cells(
     world: World, explorers: tuple[str, ...], *, n_rounds: int, n_logs: int, n_live: int
-) -> Iterator[Cell]:
-    """The cells of one world: logs are drawn once, and evaluated for each explorer."""
-    logs = [world.log(n_rounds, seed) for seed in range(n_logs)]
-    for explorer in explorers:
-        lengths: list[int] = []
-        found: dict[str, list[Sequence[float]]] = {"dr": [], "replay": [], TRAINED: []}
-        for seed, log in enumerate(logs):
-            limits = world.reward_range
-            one = evaluate_live_many(log, [explorer], seed=seed, reward_range=limits)[explorer]
-            taught = evaluate_many(
-                log, [explorer], seed=seed, reward_range=limits, estimators=("dr",)
-            )[explorer]
+) -> list[Cell]:
+    """The cells of one world: each log is evaluated for all explorers; the second is the baseline.
+
+    (Of those above, it learns.)
+    """
+    limits, baseline = world.reward_range, explorers[1]
+    found: dict[str, dict[str, list[Sequence[float]]]] = {
+        explorer: {"dr": [], "replay": [], TRAINED: [], DIFFERENCE: []} for explorer in explorers
+    }
+    lengths = np.empty((len(explorers), n_logs), dtype=int)
+    for seed in range(n_logs):
+        log = world.log(n_rounds, seed)
+        live = evaluate_live_many(log, explorers, baseline=baseline, seed=seed, reward_range=limits)
+        taught = evaluate_many(log, explorers, seed=seed, reward_range=limits, estimators=("dr",))
+        for i, explorer in enumerate(explorers):
+            one, other = live[explorer], taught[explorer]
             assert isinstance(one, LiveEvaluation), one
             assert one.reason is None, one.reason
-            assert isinstance(taught, Evaluation), taught
-            lengths.append(one.n_accepted)
+            assert isinstance(other, Evaluation), other
+            lengths[i, seed] = one.n_accepted
             for name in ("dr", "replay"):
-                found[name].append(one.estimates[name][1:])
-            found[TRAINED].append(taught.estimates["dr"][1:])
-        runs = np.mean([world.live(explorer, max(lengths), one) for one in range(n_live)], axis=0)
-        means = np.cumsum(runs) / np.arange(1, max(lengths) + 1)
-        yield Cell(
-            means[np.array(lengths) - 1], {name: np.array(rows) for name, rows in found.items()}
+                found[explorer][name].append(one.estimates[name][1:])
+            found[explorer][TRAINED].append(other.estimates["dr"][1:])
+            if one.difference is not None:
+                found[explorer][DIFFERENCE].append(one.difference[1:4])
+    longest = int(lengths.max())
+    means = {}
+    for explorer in explorers:
+        runs = np.mean([world.live(explorer, longest, one) for one in range(n_live)], axis=0)
+        means[explorer] = np.cumsum(runs) / np.arange(1, longest + 1)
+    return [
+        Cell(
+            means[explorer][of_each - 1],
+            (means[explorer] - means[baseline])[of_each - 1],
+            {name: np.array(rows) for name, rows in found[explorer].items() if rows},
         )
+        for explorer, of_each in zip(explorers, lengths, strict=True)
+    ]

@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose
 
 from melee import Agent, evaluate_live
 from melee.errors import InputError, UnknownNameError
-from melee.evaluation import LiveEvaluation, evaluate_live_many
-from melee.evaluation.live import luck
+from melee.evaluation import Difference, LiveEvaluation, evaluate_live_many
 from melee.evaluation.log import EvaluatedLog
+from melee.evaluation.luck import lives, luck
 from melee.evaluation.replay import accepted_share, replay, starts
 from melee.history import History, Round
 from tests.evaluation.live_runs import EXPLORERS, WORLDS, cells
@@ -195,6 +195,75 @@ def test_evaluate_live_many_agrees_with_single_evaluations_and_keeps_errors():
     assert isinstance(found["full-information"], InputError)
 
 
+# -- differences -------------------------------------------------------------------------------
+
+
+def compared(found: dict[str, Any], name: str) -> Difference:
+    difference = found[name].difference
+    assert isinstance(difference, Difference)
+    return difference
+
+
+def test_a_difference_is_that_of_both_estimates_and_turns_with_the_baseline():
+    log, both = uniform_log(), [EXPLORER, "linucb"]
+    there: dict[str, Any] = evaluate_live_many(log, both, baseline=EXPLORER, seed=5)
+    back: dict[str, Any] = evaluate_live_many(log, both, baseline="linucb", seed=5)
+    forth, turned = compared(there, "linucb"), compared(back, EXPLORER)
+    assert (forth.baseline, there[EXPLORER].difference) == (EXPLORER, None)
+    assert_allclose(forth.value, there["linucb"].value - there[EXPLORER].value, atol=1e-12)
+    assert_allclose(
+        [turned.value, turned.low, turned.high], [-forth.value, -forth.high, -forth.low]
+    )
+    assert forth.low < forth.value < forth.high
+    assert math.isnan(forth.p_value)
+    assert math.isnan(forth.anytime_low)
+    assert str(forth) == f"{forth.value:.4f} [{forth.low:.4f}, {forth.high:.4f}]"
+    assert f"minus {EXPLORER}: {forth}" in str(there["linucb"])
+
+
+def test_without_a_baseline_the_difference_is_to_what_was_logged():
+    found = evaluate_live(uniform_log(), "linucb")
+    assert found.difference is not None
+    assert found.difference.baseline == "logged"
+    assert_allclose(found.difference.value, found.value - found.logged.value, atol=1e-12)
+    assert found.difference.low > 0.0
+
+
+def test_luck_that_two_policies_share_is_no_part_of_their_difference():
+    log = uniform_log(800)
+    twice = evaluate_live_many(log, {"one": EXPLORER, "other": EXPLORER}, baseline="one")
+    assert compared(twice, "other")[1:4] == (0.0, 0.0, 0.0)
+    specs = ["linucb:alpha=1.0", "linucb:alpha=1.1"]
+    alike: dict[str, Any] = evaluate_live_many(log, specs, baseline=specs[0])
+    one, difference = alike[specs[1]], compared(alike, specs[1])
+    assert 0.0 < difference.high - difference.low < 0.7 * (one.high - one.low)
+
+
+def test_a_difference_is_in_the_unit_of_the_rewards():
+    plain = evaluate_live(uniform_log(), "linucb", reward_range=(0, 1)).difference
+    history = changed(uniform_log(), reward=lambda one: 50.0 + 1000.0 * one.reward)
+    found = evaluate_live(history, "linucb", reward_range=(50, 1050)).difference
+    assert plain is not None
+    assert found is not None
+    assert_allclose(found[1:4], [1000.0 * number for number in plain[1:4]], rtol=1e-6)
+
+
+def test_where_the_log_cannot_tell_of_one_of_two_there_is_no_difference():
+    agents = {"odd": Agent([*ACTIONS, "radio"], "uniform"), "usual": Agent(ACTIONS, "uniform")}
+    found = evaluate_live_many(changed(clean_log(), pmf=None), agents, baseline="odd")
+    assert isinstance(found["odd"], LiveEvaluation)
+    assert isinstance(found["usual"], LiveEvaluation)
+    assert found["odd"].reason is not None
+    assert (found["usual"].reason, found["usual"].difference) == (None, None)
+
+
+def test_a_baseline_that_is_not_there_is_refused():
+    with pytest.raises(UnknownNameError, match="unknown baseline 'linucp'"):
+        evaluate_live_many(clean_log(), ["linucb"], baseline="linucp")
+    with pytest.raises(InputError, match="a policy is named 'logged'"):
+        evaluate_live_many(clean_log(), {"logged": "linucb"})
+
+
 # -- what a log cannot tell --------------------------------------------------------------------
 
 
@@ -277,8 +346,9 @@ def test_intervals_hold_what_explorers_earn_live_as_often_as_they_say():
         for cell in cells(WORLDS[world], explorers, n_rounds=160, n_logs=6, n_live=30):
             for name in cell.found:
                 held.setdefault(name, []).extend(cell.holds(name).tolist())
-    for name in ("dr", "replay"):
-        assert sum(held[name]) >= least_of(24), (name, sum(held[name]))
+    for name, n in (("dr", 24), ("replay", 24), ("difference", 12)):
+        assert len(held[name]) == n
+        assert sum(held[name]) >= least_of(n), (name, sum(held[name]))
     # Taught by the log, explorers do not pay for exploring: that is no live run.
     assert sum(held["trained on the log"]) < least_of(24)
 
@@ -293,17 +363,19 @@ def test_intervals_hold_live_runs_in_every_world_and_of_every_explorer():
         )
     }
     assert len(every) == 72
-    for kind in ("dr", "replay"):
-        held = {where: cell.holds(kind) for where, cell in every.items()}
-        assert np.concatenate(list(held.values())).sum() >= least_of(72 * 10), kind
+    for kind in ("dr", "replay", "difference"):
+        held = {where: cell.holds(kind) for where, cell in every.items() if kind in cell.found}
+        n_cells = 60 if kind == "difference" else 72
+        assert len(held) == n_cells
+        assert np.concatenate(list(held.values())).sum() >= least_of(n_cells * 10), kind
         for where, one in held.items():
             assert one.sum() >= 6, (kind, where)  # of 10; fewer are one cell in 16,000 by chance
         for explorer in EXPLORERS:
-            some = np.concatenate([held[name, explorer] for name in WORLDS])
-            assert some.sum() >= least_of(12 * 10), (kind, explorer)
-        widths = [cell.width(kind) for cell in every.values()]
+            some = [held[name, explorer] for name in WORLDS if (name, explorer) in held]
+            assert sum(map(sum, some)) >= least_of(10 * len(some)), (kind, explorer)
+        widths = [cell.width(kind) for cell in every.values() if kind in cell.found]
         # Of the ideal, by the spread of ten estimates: intervals that say something.
-        assert np.median(widths) < {"dr": 1.35, "replay": 1.5}[kind], kind
+        assert np.median(widths) < {"dr": 1.35, "replay": 1.5, "difference": 1.9}[kind], kind
     narrower = [
         (np.diff(cell.found["dr"][:, 1:]) / np.diff(cell.found["replay"][:, 1:])).mean()
         for cell in every.values()
@@ -351,7 +423,7 @@ def test_halves_of_a_log_tell_how_far_estimates_are_off():
     log = EvaluatedLog(history)
     start, every = starts(log, "uniform", 0), np.arange(600)
     runs = [replay(log, start(i), every, 0, f"whole {i}") for i in range(8)]
-    (of_dr, freedom), (of_replay, _) = luck(log, start, runs, 0)
+    (of_dr, freedom), (of_replay, _) = luck(lives(log, start, runs, 0), 0)
     # Half of the rounds are accepted, other ones by each of eight replays.
     assert 0.7 < of_replay / (0.5 / math.sqrt(600) * math.sqrt(1.0 + 1.0 / 8)) < 1.5
     # What does not learn leaves nothing to halves: all is known by the rounds.

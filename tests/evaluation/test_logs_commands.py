@@ -99,7 +99,7 @@ def test_evaluate_leads_with_what_explorers_would_earn_live_and_what_that_assume
     said = " ".join(run("evaluate", log, "--explorers", EXPLORER).stdout.split())
     live, trained = said.index("Live: what each would"), said.index("Trained on this log")
     assert live < trained
-    for words in ("live estimate", "interval", "rounds it speaks of"):
+    for words in ("live estimate", "difference", "beyond logged by the same rounds"):
         assert live < said.index(words) < trained
     assert "contexts and rewards not to depend on earlier decisions" in said
     assert "Each explorer learns from what the log tried, not from its own choices" in said
@@ -125,11 +125,14 @@ def test_evaluate_writes_the_same_numbers_as_csv_and_json(log):
     for row, written in zip(rows, table, strict=True):
         for name in ("dr", "dr_low", "snips_high", "ips", "effective_sample_size"):
             assert float(written[name]) == row[name]
-    for name in ("live", "live_low", "live_high", "live_rounds"):
+    for name in ("live", "live_low", "live_high", "live_rounds", "live_difference_low"):
         assert float(table[1][name]) == rows[1][name]
         assert rows[0][name] is None
     found = evaluate_live(clean_log(500), EXPLORER, confidence=0.9)
     assert (rows[1]["live"], rows[1]["live_rounds"]) == (found.value, found.n_accepted)
+    assert found.difference is not None
+    ends = [rows[1][f"live_difference{end}"] for end in ("", "_low", "_high")]
+    assert ends == list(found.difference.estimate[1:])
     assert np.isclose(rows[0]["ips"], clean_log(500).rewards.mean())
     assert rows[1]["dr_low"] < rows[1]["dr"] < rows[1]["dr_high"]
     assert rows[1]["refused"] is None

@@ -19,7 +19,7 @@ from melee.evaluation import evaluate
 from melee.evaluation.log import EvaluatedLog
 from melee.history import History, Round
 
-ESTIMATORS = ("ips", "snips", "dr", "switch", "dros")
+ESTIMATORS = ("ips", "snips", "dm", "dr", "switch", "dros")
 EXACT = 1e-9
 
 
@@ -32,6 +32,7 @@ def defined(reward, action, pscore, action_dist, q_hat, tau, lambda_):
     rounds = {
         "ips": iw * reward,
         "snips": iw * reward / iw.mean(),
+        "dm": baseline,
         "dr": baseline + iw * (reward - q_factual),
         "switch": baseline + (iw <= tau) * iw * (reward - q_factual),
         "dros": baseline
@@ -105,11 +106,11 @@ def ope(package, monkeypatch):
     return importlib.import_module("obp.ope.estimators")
 
 
-def obd(package, behavior, campaign, n_rows):
+def obd(package, behavior, campaign):
     """Rows of the logs that come with `obp`, as a history; NaN of a text is a level as well."""
     path = package / "dataset" / "obd" / behavior / campaign / f"{campaign}.csv"
     with path.open() as file:
-        rows = list(csv.DictReader(file))[:n_rows]
+        rows = list(csv.DictReader(file))
     return History(
         Round(
             {name: row[name] for name in ("position", "user_feature_0", "user_feature_1")},
@@ -124,16 +125,20 @@ def obd(package, behavior, campaign, n_rows):
 @pytest.mark.parametrize("behavior", ["bts", "random"])
 @pytest.mark.parametrize("campaign", ["all", "men", "women"])
 def test_estimates_are_those_of_obp_on_the_open_bandit_dataset(package, ope, behavior, campaign):
-    history = obd(package, behavior, campaign, n_rows=3000)
-    labels = EvaluatedLog(history).labels
+    history = obd(package, behavior, campaign)
+    log = EvaluatedLog(history)
     rng = np.random.default_rng(0)
-    chances = dict(zip(labels, rng.dirichlet(np.full(len(labels), 20.0)).tolist(), strict=True))
+    # Items are wanted about as often as they were shown, or too few rounds would tell of them.
+    shown = np.bincount(log.actions, minlength=len(log.labels))
+    wanted = shown * rng.uniform(0.5, 1.5, size=len(shown))
+    chances = dict(zip(log.labels, (wanted / wanted.sum()).tolist(), strict=True))
     values, settings, arrays, q_hat = compared(history, chances)
     settings = {name: min(value, 1e12) for name, value in settings.items()}  # it knows no inf
     position = np.zeros(len(history), dtype=int)
     theirs = {
         "ips": ope.InverseProbabilityWeighting(),
         "snips": ope.SelfNormalizedInverseProbabilityWeighting(),
+        "dm": ope.DirectMethod(),
         "dr": ope.DoublyRobust(),
         "switch": ope.SwitchDoublyRobust(tau=settings["switch"]),
         "dros": ope.DoublyRobustWithShrinkage(lambda_=settings["dros"]),

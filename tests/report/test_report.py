@@ -118,6 +118,35 @@ def test_where_all_uses_have_shares_they_decide_the_order(results):
     assert data.headline[0].gap is None
 
 
+def test_where_all_uses_have_shares_explorers_are_compared_by_them(results, tmp_path, monkeypatch):
+    monkeypatch.setattr(charts, "figures", lambda data: {})  # which take a second or two
+    # A use that pays a thousand times as much decides every mean reward, and no mean share.
+    paid = [
+        one
+        if one.dataset != "dataset-0" or one.problem
+        else dataclasses.replace(one, rewards=1000.0 * one.rewards)
+        for one in with_shares(results)
+    ]
+    plain, data = collect(results), collect(Results.of(paid, results.about))
+    assert (plain.by_share, data.by_share) == (False, True)
+    for row, same in zip(data.headline, plain.headline, strict=True):
+        assert row.explorer == same.explorer
+        if row.gap is not None and same.gap is not None:
+            assert row.gap == pytest.approx([2.0 * number for number in same.gap])
+        assert row.p_value == pytest.approx(same.p_value)
+    leader, second = data.order[:2]
+    gap = next(row.gap for row in data.headline if row.explorer == second)
+    assert gap is not None
+    names = data.explorers
+    assert f" {names[second]} follows, {-gap[0]:.2f} behind, with a 95 % interval" in data.summary
+    assert "of shares" in data.headline_note
+    path = write_report(Results.of(paid, results.about), tmp_path)
+    rows = {row["explorer"]: row for row in table(path.parent / "tables" / "headline.csv")}
+    assert rows[names[second]]["difference_of"] == "share"
+    assert float(rows[names[second]]["against_leader"]) == pytest.approx(gap[0])
+    assert rows[names[leader]]["against_leader"] == ""
+
+
 def test_without_shares_there_is_no_table_of_them(results, report, tmp_path):
     assert embedded(report)["shares"] is None
     assert "uses" not in embedded(report)["summary"]
@@ -302,6 +331,9 @@ def test_shares_stand_in_the_headline_and_by_dataset(results):
     rows = {row.name: row for row in data.datasets}
     assert rows["dataset-2"].share == [None] * 5
     assert rows["dataset-0"].share == pytest.approx(data.shares.values[0])
+    of_seeds = [known.cell("dataset-0", data.explorers[1], seed).share for seed in known.seeds]
+    assert rows["dataset-0"].share_spread[1] == pytest.approx(np.std(of_seeds, ddof=1))
+    assert rows["dataset-2"].share_spread == [None] * 5
     assert "Shares are there where a dataset knows" in data.datasets_note
     without = collect(results)
     assert {row.share for row in without.headline} == {None}

@@ -129,7 +129,12 @@ def evaluate(
         reason = next(iter(found.values()))
         raise InputError(f"{log}: {reason}")
     live = evaluate_live_many(
-        history, specs, confidence=confidence, seed=seed, reward_range=declared
+        history,
+        specs,
+        baseline=baseline,
+        confidence=confidence,
+        seed=seed,
+        reward_range=declared,
     )
     rows = [_logged(evaluated[0])]
     rows += [_with_live(_row(spec, estimate), live[spec]) for spec, estimate in found.items()]
@@ -139,7 +144,7 @@ def evaluate(
         lines = ({**row, "warnings": " | ".join(row["warnings"])} for row in rows)
         print(csv_text(list(_EMPTY), ([line[name] for name in _EMPTY] for line in lines)), end="")
     else:
-        _show_live(rows, confidence)
+        _show_live(rows, baseline, confidence)
         _show(rows, names, confidence)
 
 
@@ -192,6 +197,7 @@ _DIFFERENCE = {
 _EMPTY: dict[str, Any] = {
     "policy": "",
     **dict.fromkeys(("live", "live_low", "live_high", "live_rounds", "live_refused")),
+    **dict.fromkeys(("live_difference", "live_difference_low", "live_difference_high")),
     **{f"{name}{end}": None for name in _ESTIMATORS for end in ("", "_low", "_high")},
     **dict.fromkeys(_DIFFERENCE),
     "effective_sample_size": None,
@@ -221,8 +227,12 @@ def _with_live(row: dict[str, Any], found: "LiveEvaluation | MeleeError") -> dic
     if isinstance(found, Exception) or found.reason is not None:
         return row | {"live_refused": getattr(found, "reason", str(found))}
     said = [f"live: {warning}" for warning in found.warnings if warning not in row["warnings"]]
-    ends = {"live_low": found.low, "live_high": found.high, "live_rounds": found.n_accepted}
-    return row | {"live": found.value, **ends, "warnings": row["warnings"] + said}
+    numbers = {"live": found.value, "live_low": found.low, "live_high": found.high}
+    if found.difference is not None:
+        names = ("live_difference", "live_difference_low", "live_difference_high")
+        numbers |= dict(zip(names, found.difference.estimate[1:], strict=True))
+    said = row["warnings"] + said
+    return row | numbers | {"live_rounds": found.n_accepted, "warnings": said}
 
 
 def _logged(found: "Evaluation") -> dict[str, Any]:
@@ -287,23 +297,27 @@ def _fill(
         table.add_row(*map(Text, [row["policy"], *shown]))
 
 
-def _show_live(rows: list[dict[str, Any]], confidence: float) -> None:
+def _show_live(rows: list[dict[str, Any]], baseline: str, confidence: float) -> None:
     from melee.evaluation.live import ASSUMES
 
     table = Table(
         title="Live: what each would have earned on its own",
         title_justify="left",
-        caption=f"Mean rewards with {confidence:.4g} confidence intervals. {ASSUMES}",
+        caption=f"Mean rewards with {confidence:.4g} confidence intervals, and what is earned "
+        f"beyond {baseline} by the same rounds, for one look. {ASSUMES}",
         caption_justify="left",
     )
     table.add_column("explorer", overflow="fold")
-    for name in ("live estimate", "interval", "rounds it speaks of"):
-        table.add_column(name, justify="right")
+    for name in ("live estimate", "difference"):
+        table.add_column(name, justify="right", overflow="fold")
+    table.add_column("rounds it speaks of", justify="right")
 
     def cells(row: dict[str, Any], narrow: bool) -> list[str]:
-        if row["live"] is None:
-            return ["–"] * 3
-        return [*_digits(row, "live", narrow=narrow), f"{row['live_rounds']:,}"]
+        shown = [
+            "–" if row[name] is None else "\n".join(_digits(row, name, narrow=narrow))
+            for name in ("live", "live_difference")
+        ]
+        return [*shown, "–" if row["live"] is None else f"{row['live_rounds']:,}"]
 
     _fill(table, rows[1:], cells)
     out.print(table)
@@ -359,7 +373,12 @@ def _show_differences(rows: list[dict[str, Any]]) -> None:
         )
     else:
         caption += "The interval is for one look."
-    table = Table(caption=caption, caption_justify="left")
+    table = Table(
+        title="Trained on this log: differences",
+        title_justify="left",
+        caption=caption,
+        caption_justify="left",
+    )
     table.add_column("policy", overflow="fold")
     for name in ("difference", "interval", *(("at any time", "p") if at_any_time else ())):
         table.add_column(name, justify="right", no_wrap=True)

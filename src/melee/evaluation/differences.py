@@ -31,7 +31,8 @@ class Difference(NamedTuple):
     anytime_low, anytime_high
         A wider interval, which holds however often one looks, and if one stops because of it. It
         takes for granted that no round's probabilities go below the least that the log has. NaN,
-        and so is the p-value, where some rounds of the log stand for more than others.
+        and so is the p-value, where some rounds of the log stand for more than others, and of live
+        runs.
     p_value
         Of no difference, and valid at any time, too: it is below 0.05 if and only if the 0.95
         interval for any time excludes 0.

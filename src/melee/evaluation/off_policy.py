@@ -221,7 +221,7 @@ def evaluate_many(
     """
     log, seed = _asked(history, reward_range, embedding, confidence, estimators, seed)
     named = dict(policies if isinstance(policies, Mapping) else {spec: spec for spec in policies})
-    _check_baseline(baseline, named)
+    check_baseline(baseline, named)
     answers: dict[str, PolicyAnswer] = {}
     to = LOGGED, _logged(log)
     if baseline != LOGGED:
@@ -371,7 +371,8 @@ def _check_estimators(given: Sequence[str]) -> None:
             raise unknown("estimator", name, list(ESTIMATORS))
 
 
-def _check_baseline(given: str, named: Mapping[str, Policy]) -> None:
+def check_baseline(given: str, named: Mapping[str, object]) -> None:
+    """Refuse a baseline that is none of the policies, and a policy that has the log's name."""
     if LOGGED in named:
         raise InputError(
             f"a policy is named {LOGGED!r}, which is the name of the one that wrote the log; "

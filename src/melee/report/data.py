@@ -41,6 +41,7 @@ def collect(results: Results, a_a: Results | None = None, title: str = "") -> Re
     k, rewards = len(results.explorers), results.mean_rewards()
     shares = shares_by_use(results, complete)
     by_share = shares is not None and len(shares.datasets) == len(complete)
+    values = np.array(shares.values) if shares is not None and by_share else rewards
     order = list(range(k))
     if shares is not None and by_share:
         order = shares.order
@@ -54,7 +55,7 @@ def collect(results: Results, a_a: Results | None = None, title: str = "") -> Re
     rows: list[HeadlineRow] = []
     if complete:
         seconds = _seconds(results, complete)
-        rows = _headline(results, contenders[0], relative, tests, seconds, shares)
+        rows = _headline(results, contenders[0], values, relative, tests, seconds, shares)
         rows.sort(key=lambda row: order.index(row.explorer))
     failures = words.failures(results)
     ranks = _ranks(results) if comparable else None
@@ -64,7 +65,10 @@ def collect(results: Results, a_a: Results | None = None, title: str = "") -> Re
     )
     if shares is not None:  # of uses in different units a mean reward says nothing
         said = told(shares, results.explorers)
-        summary = said if by_share else f"{summary} {said}"
+        if by_share:
+            summary = said + words.runner_up(results.explorers, contenders, rows, 2)
+        else:
+            summary = f"{summary} {said}"
     return ReportData(
         title=title.strip() or words.TITLE.format(suite=results.about.get("suite", "Benchmark")),
         facts=words.facts(results, complete),
@@ -81,8 +85,10 @@ def collect(results: Results, a_a: Results | None = None, title: str = "") -> Re
             n_families=len(_families(results)) if complete else 0,
             n_others=k - 1,
             kind=_kinds(results)[0],
+            by_share=by_share,
             shares=shares is not None,
         ),
+        by_share=by_share,
         shares=shares,
         tests=tests,
         ranks=ranks,
@@ -129,6 +135,7 @@ def _dataset_rows(results: Results, complete: list[str], relative: Floats) -> li
         seconds: list[float | None] = [None] * k
         spread: list[float | None] = [None] * k
         share: list[float | None] = [None] * k
+        share_spread: list[float | None] = [None] * k
         known = [cell for cell in of_dataset if not cell.problem]
         for i, explorer in enumerate(results.explorers):
             mine = [cell for cell in known if cell.explorer == explorer]
@@ -137,7 +144,9 @@ def _dataset_rows(results: Results, complete: list[str], relative: Floats) -> li
                 shares = [cell.share for cell in mine if cell.share is not None]
                 reward[i] = float(np.mean(means))
                 spread[i] = float(np.std(means, ddof=1)) if len(means) > 1 else None
-                share[i] = float(np.mean(shares)) if len(shares) == len(mine) else None
+                if len(shares) == len(mine):
+                    share[i] = float(np.mean(shares))
+                    share_spread[i] = float(np.std(shares, ddof=1)) if len(shares) > 1 else None
                 rounds = sum(len(cell.rewards) for cell in mine)
                 seconds[i] = 1000 * sum(cell.seconds for cell in mine) / rounds
         first = next(iter(known or of_dataset), None)  # none where nothing has run yet
@@ -152,6 +161,7 @@ def _dataset_rows(results: Results, complete: list[str], relative: Floats) -> li
                 reward=reward,
                 spread=spread,
                 share=share,
+                share_spread=share_spread,
                 relative=places.get(dataset, nothing),
                 seconds=seconds,
             )
@@ -205,12 +215,13 @@ def _a_a(results: Results, again: Results | None) -> tuple[list[statistics.Level
 def _headline(
     results: Results,
     leader: int,
+    values: Floats,
     relative: Floats,
     tests: list[Test],
     seconds: Floats,
     shares: Shares | None,
 ) -> list[HeadlineRow]:
-    """One row per explorer, as planned."""
+    """One row per explorer, as planned; by `values` each is compared with the leader."""
     names, k = results.explorers, len(results.explorers)
     rewards = results.mean_rewards().mean(axis=0)
     ranks = statistics.average_ranks(results) if k > 1 else np.ones(1)
@@ -219,11 +230,11 @@ def _headline(
         wins = np.array(tests[0].wins)
         net = (wins - wins.T).sum(axis=1)
     best = statistics.cdf(relative, at=[1.0])[0]
-    gaps = _gaps(results, leader)
+    gaps = _gaps(results, leader, values)
     chance = (
         {
             comparison.row: comparison.corrected
-            for comparison in statistics.wilcoxon_holm(results, names[leader])
+            for comparison in statistics.wilcoxon_holm(results, names[leader], values)
         }
         if k > 1
         else {}
@@ -247,12 +258,12 @@ def _headline(
     ]
 
 
-def _gaps(results: Results, leader: int) -> dict[int, tuple[float, float, float]]:
+def _gaps(results: Results, leader: int, values: Floats) -> dict[int, tuple[float, float, float]]:
     """Mean difference of every other explorer from the leader, low and high end.
 
     The ends are NaN where there are too few families for an interval.
     """
-    rewards = results.mean_rewards().mean(axis=0)
+    rewards = values.mean(axis=0)
     names = results.explorers
     nan = float("nan")
     gaps = {
@@ -260,7 +271,7 @@ def _gaps(results: Results, leader: int) -> dict[int, tuple[float, float, float]
     }
     if len(names) < 2 or len(_families(results)) < 2:
         return gaps
-    for difference in statistics.mean_differences(results, 1 - CONFIDENCE):
+    for difference in statistics.mean_differences(results, 1 - CONFIDENCE, values):
         if difference.column == names[leader]:
             gaps[names.index(difference.row)] = (difference.mean, difference.low, difference.high)
         elif difference.row == names[leader]:

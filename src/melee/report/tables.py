@@ -19,7 +19,7 @@ def tables(data: ReportData, results: Results) -> dict[str, bytes | None]:
         "headline.csv": _csv(
             "explorer,mean_reward,mean_share,worst_share,against_leader,low,high,p_value,"
             "mean_relative_reward,"
-            "average_rank,net_significant_wins,share_best,seconds_per_1000_rounds",
+            "average_rank,net_significant_wins,share_best,seconds_per_1000_rounds,difference_of",
             (
                 (
                     names[row.explorer],
@@ -33,6 +33,7 @@ def tables(data: ReportData, results: Results) -> dict[str, bytes | None]:
                     row.net,
                     row.share_best,
                     row.seconds,
+                    "share" if data.by_share else "reward",
                 )
                 for row in data.headline
             ),
@@ -72,7 +73,7 @@ def tables(data: ReportData, results: Results) -> dict[str, bytes | None]:
         ),
         "datasets.csv": _csv(
             "dataset,family,complete,explorer,mean_reward,spread_over_seeds,share,relative_reward,"
-            "seconds_per_1000_rounds",
+            "seconds_per_1000_rounds,spread_of_share",
             (
                 (
                     dataset.name,
@@ -84,6 +85,7 @@ def tables(data: ReportData, results: Results) -> dict[str, bytes | None]:
                     dataset.share[i],
                     dataset.relative[i],
                     dataset.seconds[i],
+                    dataset.share_spread[i],
                 )
                 for dataset in data.datasets
                 for i in range(len(names))

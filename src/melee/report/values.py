@@ -11,8 +11,8 @@ class HeadlineRow:
     """One explorer over all complete datasets.
 
     `gap` is the mean difference from the leader with its 95 % interval, `p_value` Wilcoxon's over
-    families with Holm's correction; the leader has neither. The mean and the worst share are there
-    where some datasets have one.
+    families with Holm's correction, both of shares where all datasets have one (`by_share`); the
+    leader has neither. The mean and the worst share are there where some datasets have one.
     """
 
     explorer: int
@@ -69,7 +69,7 @@ class DatasetRow:
     """One dataset; values by explorer, None where some seed has no run.
 
     `spread` is the standard deviation of the mean rewards of seeds, None where there is one seed;
-    `share` is there where the dataset knows its expected rewards.
+    `share` and its spread are there where the dataset knows its expected rewards.
     """
 
     name: str
@@ -81,6 +81,7 @@ class DatasetRow:
     reward: list[float | None]
     spread: list[float | None]
     share: list[float | None]
+    share_spread: list[float | None]
     relative: list[float | None]
     seconds: list[float | None]
 
@@ -137,6 +138,7 @@ class ReportData:
     n_seeds: int
     headline: list[HeadlineRow]
     headline_note: str
+    by_share: bool
     shares: Shares | None
     tests: list[Test]
     ranks: Ranks | None

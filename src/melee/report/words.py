@@ -51,6 +51,10 @@ UNITS = (
     " Where uses pay in different units, those that pay most decide a mean reward: look at shares "
     "and ranks there."
 )
+IN_SHARES = (
+    " Uses may pay in different units, and those that pay most decide a mean reward: so the "
+    "difference from the leader and its p are of shares."
+)
 RANKS_NOTE = (
     "The mean rank over {n} families of datasets; 1 is best. A bar joins explorers whose ranks are "
     "closer than Nemenyi’s critical difference at the 0.05 level: the data do not tell them apart."
@@ -71,7 +75,9 @@ WORTH_SAYING = 0.01
 """Where the smallest p that can be is above this, the reader is told."""
 
 
-def headline_note(*, n_families: int, n_others: int, kind: str, shares: bool) -> str:
+def headline_note(
+    *, n_families: int, n_others: int, kind: str, by_share: bool, shares: bool
+) -> str:
     """What the columns of the headline mean, and what its p-values cannot be."""
     text = HEADLINE_NOTE.format(test=TESTS[kind][1])
     least = statistics.least_p_value(n_families)
@@ -84,7 +90,7 @@ def headline_note(*, n_families: int, n_others: int, kind: str, shares: bool) ->
             corrected=f"{corrected:.2g}",
             verdict=NEVER if corrected > 0.05 else "",
         )
-    return text + (UNITS if shares else "")
+    return text + (IN_SHARES if by_share else UNITS if shares else "")
 
 
 def datasets_note(n_seeds: int, shares: bool) -> str:
@@ -122,19 +128,8 @@ def summary(
         f"{name[leader]} {leads} a mean reward of {row[leader].reward:.4f}, averaged over "
         f"{datasets} and {seeds}."
     )
+    text += runner_up(name, contenders, rows, 4)
     if others:
-        gap = row[others[0]].gap
-        assert gap is not None
-        text += f" {name[others[0]]} follows, {-gap[0]:.4f} behind"
-        if np.isfinite(gap[1:]).all():
-            text += f", with a 95 % interval from {_minus(-gap[2])} to {_minus(-gap[1])}"
-            text += (
-                ", which leaves out 0."
-                if gap[1] > 0 or gap[2] < 0
-                else ": the data do not tell the two apart."
-            )
-        else:
-            text += "; there are too few datasets for an interval."
         wins = np.array(tests[0].wins)
         ahead = sum(bool(wins[leader, i] > wins[i, leader]) for i in others)
         text += (
@@ -153,8 +148,22 @@ def summary(
     return text
 
 
-def _minus(value: float) -> str:
-    return f"{value:.4f}".replace("-", "−")
+def runner_up(names: list[str], contenders: list[int], rows: list[HeadlineRow], digits: int) -> str:
+    """How far the second is behind the leader, and how surely; nothing if there is none."""
+    gap = next((row.gap for row in rows if row.explorer in contenders[1:2]), None)
+    if gap is None:
+        return ""
+
+    def shown(value: float) -> str:
+        return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+
+    text = f" {names[contenders[1]]} follows, {shown(-gap[0])} behind"
+    if not np.isfinite(gap[1:]).all():
+        return f"{text}; there are too few datasets for an interval."
+    text += f", with a 95 % interval from {shown(-gap[2])} to {shown(-gap[1])}"
+    if gap[1] > 0 or gap[2] < 0:
+        return f"{text}, which leaves out 0."
+    return f"{text}: the data do not tell the two apart."
 
 
 def facts(results: Results, complete: list[str]) -> list[tuple[str, str]]:

@@ -84,10 +84,13 @@ class MeanDifference:
     p_value: float
 
 
-def mean_differences(results: Results, level: float = 0.05) -> list[MeanDifference]:
+def mean_differences(
+    results: Results, level: float = 0.05, values: Floats | None = None
+) -> list[MeanDifference]:
     """Mean difference of every pair of explorers, with intervals clustered by family.
 
-    Their confidence is 1 - level. Every dataset weighs the same.
+    Their confidence is 1 - level. Every dataset weighs the same. `values`, such as shares, of
+    complete datasets (rows) and explorers, are compared in place of mean rewards.
     """
     check_level(level)
     names, member = families(results)
@@ -96,7 +99,7 @@ def mean_differences(results: Results, level: float = 0.05) -> list[MeanDifferen
             f"all complete datasets belong to one family, '{names[0]}'; the error of a mean over "
             "families needs at least 2: add datasets of another family"
         )
-    rewards = results.mean_rewards()
+    rewards = results.mean_rewards() if values is None else values
     i, j = np.triu_indices(len(results.explorers), k=1)
     mean, error, freedom = clustered_mean(rewards[:, i] - rewards[:, j], member)
     margin = error * special.stdtrit(freedom, 1.0 - level / 2.0)
@@ -167,13 +170,15 @@ class SignedRank:
     corrected: float
 
 
-def wilcoxon_holm(results: Results, reference: str | None = None) -> list[SignedRank]:
+def wilcoxon_holm(
+    results: Results, reference: str | None = None, values: Floats | None = None
+) -> list[SignedRank]:
     """Wilcoxon's test for every pair, or of every other explorer against a reference.
 
     One mean per family; families without a difference are left out, as Wilcoxon did. At least 6
-    families must differ before any p-value can be below 0.05.
+    families must differ before any p-value can be below 0.05. `values` as in `mean_differences`.
     """
-    means = family_means(results)
+    means = family_means(results, values)
     names = results.explorers
     if reference is not None and reference not in names:
         raise unknown("explorer", reference, names)

@@ -38,12 +38,13 @@ def families(results: Results) -> tuple[list[str], Ints]:
     return names, np.array([names.index(family) for family in of_each], dtype=np.int64)
 
 
-def family_means(results: Results) -> Floats:
+def family_means(results: Results, values: Floats | None = None) -> Floats:
     """Mean reward over the datasets of a family, shape (families, explorers).
 
-    Rounded to 12 digits, so that equal means tie however they were summed.
+    Rounded to 12 digits, so that equal means tie however they were summed. `values`, of complete
+    datasets (rows) and explorers, are averaged in place of mean rewards where they are given.
     """
     names, member = families(results)
     totals = np.zeros((len(names), len(results.explorers)))
-    np.add.at(totals, member, results.mean_rewards())
+    np.add.at(totals, member, results.mean_rewards() if values is None else values)
     return np.round(totals / np.bincount(member)[:, None], 12)
