@@ -223,6 +223,28 @@ class Store(ABC):
             )
         return _event(found[0]) if found else None
 
+    def latest(
+        self, n: int, *, agent: str | None = None, kind: str | None = None, id: str | None = None
+    ) -> list[Event]:
+        """The last events, oldest first: of an agent, of a kind, or about a decision.
+
+        They are as they are: whether they follow each other is not looked at.
+        """
+        given = {"agent": agent, "kind": kind, "id": id}
+        asked = {column: value for column, value in given.items() if value is not None}
+        which = " AND ".join(f"{column} = {self.mark}" for column in asked) or "true"
+        with self.guarded():
+            rows = self.query(
+                f"SELECT {_COLUMNS} FROM events WHERE {which} ORDER BY seq DESC LIMIT {self.mark}",
+                [*asked.values(), n],
+            )
+        found = {event.seq: event for event in map(_event, rows)}
+        if id is not None and kind in (None, TIME_OUT):
+            for decision in self.latest(n, agent=agent, kind=DECISION, id=id):
+                end = self.given_up(decision.agent, decision)
+                found |= {} if end is None else {end.seq: end}
+        return [found[seq] for seq in sorted(found)[-n:]]
+
     def given_up(self, agent: str, decision: Event) -> Event | None:
         """The event that gave up a decision; none where it was not, or a reward came.
 
@@ -329,13 +351,15 @@ class Store(ABC):
             found = self.query(f"SELECT 1 FROM events WHERE agent = {self.mark} LIMIT 1", [agent])
         return bool(found) or bool(self.snapshots.of(agent))
 
-    def agents(self) -> list[str]:
+    def agents(self, *, thorough: bool = False) -> list[str]:
         """The names of all agents: those that were made, and those whose beginning was dropped.
 
-        Events are dropped only up to a snapshot of every agent; so a small index answers.
+        Events are dropped only up to a snapshot of every agent; so a small index answers. A
+        thorough answer has those, too, whose beginning somebody has taken away.
         """
+        which = "" if thorough else f" WHERE {_CHANGES}"
         with self.guarded():
-            rows = self.query(f"SELECT DISTINCT agent FROM events WHERE {_CHANGES}")
+            rows = self.query(f"SELECT DISTINCT agent FROM events{which}")
         found = {str(name) for (name,) in rows}
         return sorted(found | self.snapshots.agents())
 
