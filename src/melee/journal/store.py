@@ -8,6 +8,7 @@ A transaction appends to `events` and moves the row of `journal`, so that a chai
 off is noticed, and several writers take turns.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -429,6 +430,6 @@ def translated(
         yield
     except errors as error:
         said = " ".join(str(error).split()) or type(error).__name__
-        full = "full" in said.lower() or "space" in said.lower()
+        full = re.search(r"\b(full|space)\b", said.lower())
         todo = "make room on the disk" if full else advice
         raise DataError(f"{where}: the journal cannot be used ({said}); {todo}") from error
