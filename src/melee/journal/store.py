@@ -8,6 +8,7 @@ A transaction appends to `events` and moves the row of `journal`, so that a chai
 off is noticed, and several writers take turns.
 """
 
+import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -19,10 +20,12 @@ from melee.journal.events import (
     CREATED,
     DECISION,
     RECORD,
+    REWARD,
     TIME_OUT,
     Draft,
     Event,
     Head,
+    chosen_from,
     link,
 )
 from melee.journal.offers import Offer, read_offer
@@ -36,6 +39,7 @@ MOST_KNOWN, MOST_READ = 100_000, 1000
 
 _CHANGES = "kind IN ('created', 'settings')"
 _TURNS = "kind IN ('rollback', 'trial')"
+_log = logging.getLogger("melee.journal")
 _COLUMNS = "seq, agent, kind, id, time, body, checksum"
 
 
@@ -122,7 +126,10 @@ class Store(ABC):
             if len(self._known) > MOST_KNOWN:
                 self._known.clear()
             self._known.update(new)
-            return head
+        if _log.isEnabledFor(logging.DEBUG):
+            for event, (_, draft) in zip(rows, drafts, strict=True):
+                _log.debug(event.kind, extra=_told(event, draft.offer))
+        return head
 
     def _insert_offer(self, offer: Offer) -> None:
         m = self.mark
@@ -419,6 +426,21 @@ class Store(ABC):
 def _event(row: tuple[Any, ...]) -> Event:
     seq, agent, kind, id, time, body, checksum = row
     return Event(seq, agent, kind, id, time, body, bytes(checksum))
+
+
+def _told(event: Event, offer: Offer | None) -> dict[str, Any]:
+    """What a line of the log says of an event beside its kind; contexts stay in the journal."""
+    content = event.content
+    about: dict[str, Any] = {"event": event.seq, "agent": event.agent}
+    if event.id is not None:
+        about["id"] = event.id
+    if offer is not None:
+        about["action"] = chosen_from(event, offer).labels[content["action"]]
+    elif event.kind in (REWARD, RECORD):
+        about["reward"] = content["reward"]
+    elif event.kind != CREATED:
+        about["change"] = content
+    return about
 
 
 @contextmanager
