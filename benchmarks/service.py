@@ -2,11 +2,11 @@
 
     python -m benchmarks.service [--pairs N] [--repeats N] [--events N] [--place DIR] [--docs]
 
-Pairs are decisions with their rewards, of the default agent with ten actions, by `melee load-test`
-with 64 callers at once, on the machine of the service: both share its cores. The sides take turns,
-and each has a service of its own. Durability is what a disk costs beside a file system in memory,
-where a sync is free. CPU seconds are those of the service's processes, which tell more than the
-clock does on a machine that others use; its load average stands beside them.
+Pairs are decisions with their rewards, of the default agent with ten actions, by 64 callers at once
+that cost little (`benchmarks.calling`), on the machine of the service: both share its cores. The
+sides take turns, and each has a service of its own. Durability is what a disk costs beside a file
+system in memory, where a sync is free. CPU seconds tell more than the clock does on a machine that
+others use; its load average stands beside them.
 
 Then a service with so many events behind it is killed under load, and started again: how long until
 it is ready, and until it has decided. Its byte code is kept, as that of an installed package is.
@@ -32,16 +32,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import melee
+from benchmarks.calling import context
 from benchmarks.pages import put
 from melee.journal import Journal
 
 ACTIONS = [f"a{i}" for i in range(10)]
 CALLERS = 64
+WORKERS = 2
 MEMORY = Path("/dev/shm")
 
 
 class Figure(NamedTuple):
-    """What one load came to: pairs a second, and CPU microseconds a pair by process."""
+    """What one load came to: pairs a second, and CPU microseconds a pair by kind of process."""
 
     rate: float
     cpu: dict[str, float]
@@ -123,16 +125,16 @@ def _cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def load(url: str, n_pairs: int) -> float:
-    """Pairs a second, by `melee load-test`."""
-    command = [sys.executable, "-m", "melee.cli", "load-test", url, "--pairs", str(n_pairs)]
+def load(url: str, n_pairs: int) -> dict[str, float]:
+    """Pairs a second, and the CPU microseconds of callers for each."""
+    command = [sys.executable, "-m", "benchmarks.calling", url, "--pairs", str(n_pairs)]
     done = subprocess.run(
-        [*command, "--callers", str(CALLERS)], capture_output=True, text=True, check=True
+        [*command, "--callers", str(CALLERS)], stdout=subprocess.PIPE, text=True, check=True
     )
-    found = re.search(r": ([\d,]+) pairs a second; 0 failed", done.stdout)
-    if found is None:
-        raise SystemExit(f"pairs have failed: {done.stdout}")
-    return float(found[1].replace(",", ""))
+    found: dict[str, float] = json.loads(done.stdout)
+    if found["failed"]:
+        raise SystemExit(f"{found['failed']:.0f} of {2 * n_pairs} requests have failed")
+    return found
 
 
 def measure(place: Path, n_pairs: int, *options: str) -> Figure:
@@ -144,12 +146,28 @@ def measure(place: Path, n_pairs: int, *options: str) -> Figure:
             time.sleep(0.05)
         load(service.url, 1_000)
         before = service.cpu()
-        rate = load(service.url, n_pairs)
+        found = load(service.url, n_pairs)
         after = service.cpu()
     finally:
         service.stop()
     used = {name: 1e6 * (after[name] - before[name]) / n_pairs for name in after}
-    return Figure(rate, used, os.getloadavg()[0])
+    return Figure(found["rate"], {**used, "callers": found["cpu"]}, os.getloadavg()[0])
+
+
+def agent_alone(n_pairs: int) -> tuple[float, float]:
+    """CPU microseconds to decide and to learn, of an agent alone, without a journal or HTTP."""
+    agent, chance = melee.Agent(ACTIONS), random.Random(0)
+    melee.compile_now(agent)
+    for _ in range(2):  # the first time is not counted
+        contexts = [context(chance) for _ in range(n_pairs)]
+        rewards = [float(chance.random() < 0.3) for _ in contexts]
+        began = time.process_time()
+        made = [agent.act(one) for one in contexts]
+        middle = time.process_time()
+        for decision, reward in zip(made, rewards, strict=True):
+            agent.learn(decision, reward)
+        end = time.process_time()
+    return 1e6 * (middle - began) / n_pairs, 1e6 * (end - middle) / n_pairs
 
 
 def past(place: Path, n_events: int) -> None:
@@ -193,7 +211,9 @@ def start(place: Path, *options: str) -> tuple[float, float, float]:
 
 
 def table(
-    sides: dict[str, list[Figure]], starts: dict[str, list[tuple[float, float, float]]]
+    sides: dict[str, list[Figure]],
+    starts: dict[str, list[tuple[float, float, float]]],
+    alone: tuple[float, float],
 ) -> str:
     """For the documentation."""
     lines = [
@@ -208,16 +228,17 @@ def table(
         }
         parts = " + ".join(f"{kind} {value:.0f}" for kind, value in cpu.items() if value >= 1.0)
         lines.append(f"| {name} | {max(rates):,.0f}, {statistics.median(rates):,.0f} | {parts} |")
-    alone, memory, two = ([figure.rate for figure in figures] for figures in sides.values())
+    one, memory, two = ([figure.rate for figure in figures] for figures in sides.values())
     loads = [figure.load for figures in sides.values() for figure in figures]
     median = statistics.median
     lines += [
         "",
-        f"Durability costs {1 - max(alone) / max(memory):.0%} of the pairs (by the medians "
-        f"{1 - median(alone) / median(memory):.0%}); two workers take "
-        f"{max(two) / max(alone):.2f} × as many as one process (by the medians "
-        f"{median(two) / median(alone):.2f}). {os.cpu_count()} cores, which `melee load-test` "
-        f"shares; load average {min(loads):.1f} to {max(loads):.1f}.",
+        f"Durability costs {1 - max(one) / max(memory):.0%} of the pairs (by the medians "
+        f"{1 - median(one) / median(memory):.0%}); two workers take "
+        f"{max(two) / max(one):.2f} × as many as one process (by the medians "
+        f"{median(two) / median(one):.2f}). {os.cpu_count()} cores, which the callers share; "
+        f"load average {min(loads):.1f} to {max(loads):.1f}. An agent without "
+        f"journal and HTTP decides in {alone[0]:.0f} µs and learns in {alone[1]:.0f}.",
     ]
     for name, times in starts.items():
         ready, decided, average = min(times)
@@ -250,19 +271,22 @@ def main() -> None:
         for i in range(given.repeats):
             for name, figures in sides.items():
                 place = memory if "memory" in name else disk
-                options = ("--workers", "2") if "workers" in name else ()
+                options = ("--workers", str(WORKERS)) if "workers" in name else ()
                 figures.append(measure(place / f"{i} {name}", given.pairs, *options))
                 print(name, figures[-1], file=sys.stderr, flush=True)
                 shutil.rmtree(place / f"{i} {name}")
         if given.events:
             past(disk / "past", given.events)
-            for about, options in (("one process", ()), ("two workers", ("--workers", "2"))):
+            for about, options in (
+                ("one process", ()),
+                ("two workers", ("--workers", str(WORKERS))),
+            ):
                 times = [start(disk / "past", *options) for _ in range(given.repeats)]
                 starts[f"{given.events:,} events behind it, {about},"] = times
     finally:
         shutil.rmtree(disk)
         shutil.rmtree(memory)
-    text = table(sides, starts)
+    text = table(sides, starts, agent_alone(5_000))
     print(text)
     if given.docs:
         put("service", text, "how-to/scaling.md")

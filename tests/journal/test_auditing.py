@@ -117,7 +117,7 @@ def test_a_past_decision_is_explained_as_it_was_then(place, clock):
     assert then.since == 0
     agent.close()
     assert str(then) in run("explain", place, decision.id).output
-    with pytest.raises(InputError, match="is not in the journal"):
+    with pytest.raises(InputError, match="no decision 'nobody' is in the journal"):
         run("explain", place, "nobody")
     unkept = Agent(ACTIONS, "linucb")
     with pytest.raises(InputError, match="is not known"):
@@ -183,11 +183,95 @@ def test_a_journal_is_compacted(place, clock):
     again.close()
 
 
-def test_agents_are_named(place):
-    journal = Journal(place, "news")
-    agent = Agent(ACTIONS, "linucb", journal=journal)
-    agent.learn(agent.act({"age": 1}), 1.0)
-    agent.close()
-    assert "1 decisions" in run("audit", place, "--agent", "news").output
-    with pytest.raises(ValueError, match="no agent 'agent' is in this journal; there are news"):
+def two_agents(place, clock):
+    """A journal of agents called mail and news, whose decision `both` is either's."""
+    news = Agent(ACTIONS, "linucb", journal=Journal(place, "news"))
+    mail = Agent(
+        ACTIONS,
+        "epsilon-greedy",
+        timeout=30.0,
+        journal=keeper_of(news).journal.another("mail"),
+    )
+    clock.now += 1.0
+    for agent, name in ((news, "news"), (mail, "mail")):
+        for i in range(5):
+            agent.learn(agent.act({"age": i}, id=f"{name}-{i}"), i % 2)
+        agent.act({"age": 7}, id="both")
+    clock.now += 60.0
+    mail.act({"age": 7}, id="late")
+    news.close()
+
+
+def test_agents_are_named(place, clock):
+    two_agents(place, clock)
+    assert "6 decisions" in run("audit", place, "--agent", "news").output
+    for command in (["audit", place], ["show", place], ["explain", place, "news-1"]):
+        sentence = "no agent 'agent' is in this journal; there are mail, news"
+        with pytest.raises(ValueError, match=sentence):
+            run(*command, "--agent", "agent")
+    with pytest.raises(ValueError, match="no agent 'agent' is in this journal; there are none"):
+        run("audit", empty(place.with_name("empty")))
+
+
+def empty(place):
+    Journal(place).close()
+    return place
+
+
+def test_decisions_of_all_agents_are_derived_again(place, clock):
+    two_agents(place, clock)
+    lines = run("audit", place).stdout.splitlines()
+    assert [line.partition(" decisions")[0] for line in lines] == ["mail: 7", "news: 6"]
+    lines = run("audit", place, "--format", "json").stdout.splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [(one["agent"], one["n_decisions"], one["first"]) for one in found] == [
+        ("mail", 7, None),
+        ("news", 6, None),
+    ]
+
+
+def test_an_agent_whose_beginning_was_taken_away_is_not_left_out(place, clock):
+    import sqlite3
+
+    two_agents(place, clock)
+    with sqlite3.connect(place / "journal.sqlite") as connection:
+        connection.execute("DELETE FROM events WHERE agent = 'mail' AND kind = 'created'")
+    connection.close()
+    for file in (place / "snapshots").glob("mail*"):
+        file.unlink()
+    assert "is missing" in run("verify", place).output
+    with pytest.raises(ValueError, match="event 2 is missing"):
         run("audit", place)
+    assert "mail  decision  both" in run("show", place, "--id", "both").output
+
+
+def test_events_of_all_agents_are_shown(place, clock):
+    two_agents(place, clock)
+    shown = run("show", place, "--last", 1_000, "--format", "json").output.splitlines()
+    assert [json.loads(line)["seq"] for line in shown] == list(range(1, len(shown) + 1))
+    assert "  news  decision  news-3" in run("show", place, "--id", "news-3").output
+    kinds = [
+        (line.split()[3], line.split()[4])
+        for line in run("show", place, "--id", "both").output.splitlines()
+        if not line.startswith("    ")
+    ]
+    assert kinds == [("news", "decision"), ("mail", "decision"), ("mail", "time-out")]
+    assert run("show", place, "--id", "both", "--kind", "time-out").output.count("time-out") == 1
+    own = run("show", place, "--agent", "news", "--kind", "decision", "--last", 3).output
+    assert own.count("  decision  ") == 3
+    assert "mail" not in own
+    with pytest.raises(InputError, match="no event of agent 'news' is about a decision 'mail-1'"):
+        run("show", place, "--agent", "news", "--id", "mail-1")
+    with pytest.raises(InputError, match="--kind is 'decisions'; expected one of created, "):
+        run("show", place, "--kind", "decisions")
+
+
+def test_a_decision_of_any_agent_is_explained(place, clock):
+    two_agents(place, clock)
+    assert "decision news-3: " in run("explain", place, "news-3").output
+    assert "decision mail-3: " in run("explain", place, "mail-3").output
+    with pytest.raises(InputError, match="decisions of mail, news have the id 'both'; say whose"):
+        run("explain", place, "both")
+    assert "by linucb" in run("explain", place, "both", "--agent", "news").output
+    with pytest.raises(InputError, match="no decision 'news-3' of agent 'mail' is in the journal"):
+        run("explain", place, "news-3", "--agent", "mail")

@@ -12,6 +12,7 @@ from melee.agent import recovering
 from melee.errors import MeleeWarning
 from melee.history import History
 from melee.journal import Journal, verify
+from melee.journal.store import translated
 from tests.agent_lives import ACTIONS
 from tests.journals import keeper_of, live, reading, straight
 
@@ -230,6 +231,19 @@ def test_with_a_full_disk_nothing_is_done_and_nothing_done_twice(place, clock, m
     again = Agent(ACTIONS, "linucb", **options)
     assert again.fingerprint == agent.fingerprint != before
     again.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("database or disk is full", "make room on the disk"),
+        ("could not extend file: No space left on device", "make room on the disk"),
+        ("Key (typname, typnamespace)=(events, 2200) already exists.", "check the place"),
+    ],
+)
+def test_errors_of_a_database_say_what_to_do(said, advice):
+    with pytest.raises(DataError, match=advice), translated("here", OSError):
+        raise OSError(said)
 
 
 def test_a_disk_that_is_full_for_good_spares_what_is_on_it(place, monkeypatch):

@@ -1,6 +1,7 @@
 """The same journal in PostgreSQL, a real one."""
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -112,6 +113,74 @@ def test_several_writers_make_one_chain(address):
     journal = reading(address, "agent-1")
     assert journal.head.seq == 60
     assert len(list(journal.events())) == 20
+
+
+def test_several_may_begin_in_an_empty_database_at_once(address, monkeypatch):
+    together = threading.Barrier(6)
+    is_there = Postgres._is_there
+
+    def looks(self):
+        found = is_there(self)
+        together.wait(30)
+        return found
+
+    monkeypatch.setattr(Postgres, "_is_there", looks)
+    made, failed = [], []
+
+    def begin():
+        try:
+            made.append(Postgres(address, writing=True, shared=True))
+        except DataError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=begin) for _ in range(6)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(60)
+    assert failed == []
+    for store in made:
+        assert store.snapshots.agents() == set()
+        store.close()
+    assert len(made) == 6
+
+
+def test_who_starts_waits_for_others_who_have_much_to_read(address, monkeypatch):
+    monkeypatch.setattr("melee.journal.postgres.PATIENCE", 1)
+    first, second = (Postgres(address, writing=True, shared=True) for _ in range(2))
+    with first.opening():
+        began = time.monotonic()
+        with pytest.raises(DataError, match="lock timeout"), second.opening():
+            pass
+        assert time.monotonic() - began > 0.9
+    got = threading.Event()
+
+    def start():
+        with second.opening(patient=True):
+            got.set()
+
+    with first.opening():
+        thread = threading.Thread(target=start)
+        thread.start()
+        assert not got.wait(1.5)
+    assert got.wait(10)
+    thread.join(10)
+    assert second.execute("SHOW lock_timeout") == [("1s",)]
+    for store in (first, second):
+        store.close()
+
+
+def test_events_are_shown_from_the_end(address):
+    agent = Agent(ACTIONS, "epsilon-greedy", journal=address)
+    for i in range(10):
+        agent.learn(agent.act({"age": i}, id=f"id {i}"), 0.5)
+    agent.close()
+    store = reading(address).store
+    assert [one.seq for one in store.latest(3)] == [19, 20, 21]
+    assert [one.kind for one in store.latest(9, id="id 4")] == ["decision", "reward"]
+    assert [one.seq for one in store.latest(2, agent="agent", kind="reward")] == [19, 21]
+    assert store.latest(5, agent="nobody") == []
+    assert store.agents(thorough=True) == ["agent"]
 
 
 def test_a_lost_connection_is_told_and_nothing_is_lost(address, server):

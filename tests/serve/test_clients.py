@@ -3,12 +3,15 @@
 import inspect
 import json
 import re
+import select
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.calling import call
 from melee.client import AsyncClient, Client
+from tests.journals import reading
 from tests.serve.servers import Local, running
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "service.md").read_text()
@@ -59,3 +62,20 @@ def test_what_the_page_posts_is_answered(tmp_path):
         status, answer = local.ask("POST", path, content)
         local.close()
         assert status == 200, answer
+
+
+@pytest.mark.skipif(not hasattr(select, "epoll"), reason="the callers wait by epoll")
+def test_callers_of_the_benchmark_decide_and_reward(tmp_path):
+    with running(tmp_path / "data", "--actions", "a,b", "--explorer", "epsilon-greedy") as server:
+        found = call(str(server.url), n_pairs=50, n_callers=4)
+        again = call(str(server.url), n_pairs=7, n_callers=7)
+        assert server.stop() == 0
+    assert found["failed"] == again["failed"] == 0
+    kinds = [event.kind for event in reading(tmp_path / "data").events()]
+    assert (kinds.count("decision"), kinds.count("reward")) == (57, 57)
+
+
+@pytest.mark.skipif(not hasattr(select, "epoll"), reason="the callers wait by epoll")
+def test_requests_that_fail_are_counted(tmp_path):
+    with running(tmp_path / "data", "--candidates", "--explorer", "epsilon-greedy") as server:
+        assert call(str(server.url), n_pairs=5, n_callers=2)["failed"] == 10

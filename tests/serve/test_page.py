@@ -32,6 +32,7 @@ def server(tmp_path_factory):
             made = client.act_many([{"age": i} for i in range(300)])
             some = [one for one in made if one.action != "sports"]
             client.learn_many(some, [float(rng.random() < 0.4) for _ in some])
+            client.learn(client.follow({"age": 7}, "news", probability=0.5), 1.0)
             client.trials()  # so that they are judged when the page asks for the first time
         yield server
 
@@ -62,15 +63,21 @@ def test_the_page_asks_for_a_key_and_shows_what_goes_on(window, server, width):
     assert said.startswith("Action 'sports' was decided")
     assert window.run("return document.querySelectorAll('#course svg circle').length") >= 1
     wait_for(window, "return !document.getElementById('trying').hidden")
-    assert window.texts("#trials td:first-child") == ["uniform (uniform)"]
-    (verdict,) = window.texts("#verdicts li")
-    assert verdict.startswith("uniform: ")
+    assert window.texts("#trials td:first-child") == [
+        "uniform (uniform)",
+        "apprentice (epsilon-greedy)",
+    ]
+    verdicts = window.texts("#verdicts li")
+    assert [one.partition(": ")[0] for one in verdicts] == ["uniform", "apprentice"]
     assert "age of the model" in window.texts("#agentfacts dt")
     assert window.run("return document.querySelectorAll('img').length") == 0
     width = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert window.run(width) == 0
     inside = "e => e.scrollWidth <= e.clientWidth"  # nothing is only there for who moves a table
     assert window.run(f"return [...document.querySelectorAll('section')].every({inside})")
+    right = "e => e.getBoundingClientRect().right"
+    beside = f"t => ({right})(t) <= ({right})(t.parentElement.querySelector('h2')) + 1"
+    assert window.run(f"return [...document.querySelectorAll('table')].every({beside})")
     size = "const box = document.querySelector('#course text').getBoundingClientRect(); return "
     assert window.run(f"{size} box.height") > 9  # of what people read, on a phone as well
     assert window.run(f"{size} box.left") >= 0

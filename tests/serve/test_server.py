@@ -296,10 +296,32 @@ def test_agents_come_from_a_file_too_and_one_line_of_json_tells_of_each_event(tm
     with running(tmp_path / "data", *options) as server:
         with Client(str(server.url), agent="mail") as client:
             made = client.act({"x": 1})
+            client.learn(made, 1.0)
+            client.add_actions(["none"])
+            client.roll_back(1)
         server.stop()
         lines = [json.loads(line) for line in server.said if line.startswith("{")]
-    (told,) = [line for line in lines if line["message"] == "decision"]
-    assert (told["agent"], told["id"], told["action"]) == ("mail", made.id, made.action)
+    told = {line["event"]: line for line in lines if "event" in line}
+    events = {event.seq: event for event in reading(tmp_path / "data", "mail").events()}
+    assert {seq: line["message"] for seq, line in told.items()} == {
+        seq: event.kind for seq, event in events.items()
+    }
+    assert {line["agent"] for line in told.values()} == {"mail"}
+    assert (told[2]["id"], told[2]["action"]) == (made.id, made.action)
+    assert (told[3]["id"], told[3]["reward"]) == (made.id, 1.0)
+    assert (told[4]["change"], told[5]["change"]["to"]) == (events[4].content, 1)
+
+
+def test_lines_for_people_say_what_happened_too(tmp_path):
+    options = ("--actions", "short,long", "--explorer", "uniform", "--log-level", "debug")
+    with running(tmp_path / "data", *options) as server:
+        with Client(str(server.url)) as client:
+            made = client.act({"x": 1}, id="an id\nof two lines")
+        server.stop()
+        (told,) = [line for line in server.said if "melee.journal: decision" in line]
+    assert told.rstrip().endswith(
+        f'event=2 agent="agent" id="an id\\nof two lines" action="{made.action}"'
+    )
 
 
 def killed_once(place, rng):

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from melee import Agent
 from melee.agent.recovering import recover
 from melee.auditing import audit
 from melee.errors import DataError
@@ -102,6 +103,34 @@ def test_what_was_served_can_be_derived_again(local, tmp_path):
         found = audit(reading(tmp_path / "data", name))
         assert (found.n_decisions, found.difference) == (60, None)
         assert found.fingerprint == local.service.agents[name].agent.fingerprint
+
+
+def test_an_agent_in_one_process_writes_the_same_events_as_the_service(local, tmp_path):
+    alone = Agent(ACTIONS, "epsilon-greedy", journal=tmp_path / "alone")
+    for i in range(40):
+        context, id, value = {"x": i % 5, "who": "ab"[i % 2]}, f"id-{i}", float(i % 3 == 0)
+        made = alone.act(context, id=id)
+        answered = local.ask("POST", "/v1/decisions", {"context": context, "id": id})[1]
+        assert (answered["action"], answered["probability"]) == (made.action, made.probability)
+        if i == 20:
+            alone.add_actions(["new"])
+            local.ask("POST", "/v1/actions", {"add": ["new"]})
+        if i % 4:
+            alone.learn(made, value)
+            local.ask("POST", f"/v1/decisions/{id}/reward", {"reward": value})
+    late = {f"id-{i}": 0.5 for i in range(0, 40, 4)}  # with none that waits, no clock is compared
+    alone.learn_many(list(late), list(late.values()))
+    rewards = [{"id": id, "reward": value} for id, value in late.items()]
+    assert local.ask("POST", "/v1/rewards", {"rewards": rewards})[0] == 200
+    served = local.service.agents["agent"]
+    assert served.agent.fingerprint == alone.fingerprint
+    alone.close()
+    mine, its = (
+        [(event.kind, event.id, event.body) for event in journal.events()]
+        for journal in (reading(tmp_path / "alone"), served.keeper.journal)
+    )
+    assert mine == its
+    assert len(mine) == 1 + 40 + 40 + 1
 
 
 def test_many_contexts_are_decided_in_one_request(local):

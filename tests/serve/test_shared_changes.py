@@ -256,12 +256,12 @@ def test_a_node_that_starts_while_a_trial_begins_has_its_agent(nodes, address, m
     first, _ = nodes
     opening = joining.opening
 
-    def late(service):
+    def late(service, **options):
         """Another node is quicker to take the lock, and begins the trial."""
         monkeypatch.undo()
         told = first.ask("PUT", "/v1/trials/uniform", {"explorer": "uniform", "share": 0.5})
         assert told[0] == 200
-        return opening(service)
+        return opening(service, **options)
 
     monkeypatch.setattr(joining, "opening", late)
     third = Node(first.runner, address, trials=trials)

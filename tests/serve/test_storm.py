@@ -165,8 +165,11 @@ def late(times):
 def test_hostile_callers_get_no_5xx_and_disturb_nobody(tmp_path, place, n):
     keys = tmp_path / "keys.txt"
     keys.write_text(f"admin {ADMIN}\ndecide {DECIDE}\n")
-    options = ("--actions", "a,b,c", "--explorer", "epsilon-greedy", "--keys", str(keys))
-    with running(place, *options) as server:
+    # Some of the requests decide; what they leave waiting is the agent's, and bounded by it.
+    agents = tmp_path / "agents.json"
+    about = {"actions": ["a", "b", "c"], "explorer": "epsilon-greedy", "max_pending": 1_000}
+    agents.write_text(json.dumps({"agent": about}))
+    with running(place, "--agents", str(agents), "--keys", str(keys)) as server:
         pid = server.process.pid
         weather(server.port, pid, min(n // 10, 20_000), seed=1)
         before = memory(pid)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from melee.agent.folding import fold
 from melee.errors import DataError, MeleeWarning
 from melee.journal import Head, Journal, events
+from melee.journal.journal import no_agent
 from melee.labels import label_from_json
 
 if TYPE_CHECKING:
@@ -104,10 +105,7 @@ def created(journal: Journal, log: Any = None) -> "Agent":
 
     first = journal.first or next(journal.events(), None)  # which names what is missing
     if first is None or first.kind != events.CREATED:
-        raise DataError(
-            f"{journal.where}: no agent {journal.name!r} is in this journal; there are "
-            f"{', '.join(journal.store.agents()) or 'none'}"
-        )
+        raise no_agent(journal)
     try:
         if "file" in first.content:
             return read_file(b64decode(first.content["file"]), log)

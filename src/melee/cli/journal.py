@@ -11,6 +11,7 @@ from rich.text import Text
 from melee.cli.base import app, check_format, out, progress_bar, read_specs, say
 
 if TYPE_CHECKING:
+    from melee.auditing import Audit
     from melee.journal import Event, Journal
 
 commands = typer.Typer(
@@ -23,6 +24,9 @@ Place = Annotated[
     str, typer.Argument(metavar="PLACE", help="A directory, or postgresql://user@host/database.")
 ]
 AgentName = Annotated[str, typer.Option("--agent", help="Which agent's, where there are several.")]
+AnyAgent = Annotated[
+    str | None, typer.Option("--agent", help="Only this agent's, where there are several.")
+]
 Format = Annotated[str, typer.Option(help="text or json.")]
 
 
@@ -48,28 +52,31 @@ def verify(place: Place) -> None:
 @commands.command()
 def show(
     place: Place,
-    agent: AgentName = "agent",
+    agent: AnyAgent = None,
     id: Annotated[str | None, typer.Option(help="Only what is about this decision.")] = None,
     kind: Annotated[str | None, typer.Option(help="Only events of this kind.")] = None,
     last: Annotated[int, typer.Option(min=1, help="How many, the latest.")] = 20,
     format: Format = "text",  # noqa: A002
 ) -> None:
-    """Show events, the latest last."""
+    """Show events, the latest last, also of a journal that verify finds faults in."""
     check_format(format, "text", "json")
-    from collections import deque
+    from melee.errors import InputError
+    from melee.journal.events import KINDS
 
-    journal = _open(place, agent)
-    found: deque[Event] = deque(maxlen=last)
-    for event in journal.events():
-        if (kind is None or event.kind == kind) and (id is None or _is_about(event, id)):
-            found.append(event)
-    if format == "json":
-        for event in found:
-            print(json.dumps(_as_json(event)))
-        return
+    if kind is not None and kind not in KINDS:
+        raise InputError(f"--kind is {kind!r}; expected one of {', '.join(KINDS)}")
+    journal = _open(place)
+    names = _agents(journal, agent)
+    found = journal.store.latest(last, agent=agent, kind=kind, id=id)
+    if not found and id is not None:
+        raise InputError(f"no event{_of(agent)} is about a decision {id!r}")
     for event in found:
-        about = f"{event.seq}  {_moment(event.time)}  {event.kind}  {event.id or ''}".rstrip()
-        out.print(Text(about), soft_wrap=True)
+        if format == "json":
+            print(json.dumps(_as_json(event)))
+            continue
+        whose = f"{event.agent}  " if len(names) > 1 else ""
+        about = f"{event.seq}  {_moment(event.time)}  {whose}{event.kind}  {event.id or ''}"
+        out.print(Text(about.rstrip()), soft_wrap=True)
         out.print(Text(f"    {event.body}"), overflow="ellipsis", no_wrap=True)
 
 
@@ -94,48 +101,71 @@ def export(
 @commands.command()
 def audit(
     place: Place,
-    agent: AgentName = "agent",
+    agent: AnyAgent = None,
     after: Annotated[
         int | None, typer.Option(min=0, help="Begin at the newest snapshot up to this event.")
     ] = None,
     format: Format = "text",  # noqa: A002
 ) -> None:
-    """Derive every decision again, and name the first that differs; exits with 1 if one does."""
+    """Derive every decision of every agent again, and name the first of each that differs.
+
+    Exits with 1 if one does.
+    """
     check_format(format, "text", "json")
+    journal = _open(place)
+    names = _agents(journal, agent)
+    differs = False
+    for name in names:
+        found = _derive(journal.another(name), after)
+        differs = differs or found.difference is not None
+        whose = f"{name}: " if len(names) > 1 else ""
+        if format == "json":
+            difference = None if found.difference is None else found.difference._asdict()
+            print(json.dumps({"agent": name, **found._asdict(), "difference": difference}))
+        elif found.difference is None:
+            print(
+                f"{whose}{found.n_decisions:,} decisions derived again, from event "
+                f"{found.after + 1}: 0 differ"
+            )
+        else:
+            _, id, sentence = found.difference
+            print(f"{whose}decision {id}, event {found.difference.seq}: {sentence}")
+            print(
+                f"{whose}{found.n_decisions:,} decisions derived again; the others after it were "
+                "not"
+            )
+    if differs:
+        raise typer.Exit(1)
+
+
+def _derive(journal: "Journal", after: int | None) -> "Audit":
+    """The audit of one agent, and how far it is."""
     from melee.auditing import audit as derive
 
-    journal = _open(place, agent)
     with progress_bar() as bar:
         task = bar.add_task("events", total=journal.head.seq)
-        found = derive(journal, after=after, progress=lambda n: bar.update(task, completed=n))
-    if format == "json":
-        difference = None if found.difference is None else found.difference._asdict()
-        print(json.dumps({**found._asdict(), "difference": difference}, indent=2))
-    elif found.difference is None:
-        print(
-            f"{found.n_decisions:,} decisions derived again, from event {found.after + 1}: 0 differ"
-        )
-    else:
-        _, id, sentence = found.difference
-        print(f"decision {id}, event {found.difference.seq}: {sentence}")
-        print(f"{found.n_decisions:,} decisions derived again; the others after it were not")
-    if found.difference is not None:
-        raise typer.Exit(1)
+        return derive(journal, after=after, progress=lambda n: bar.update(task, completed=n))
 
 
 @commands.command()
 def explain(
     place: Place,
     id: Annotated[str, typer.Argument(metavar="ID", help="Of a past decision.")],
-    agent: AgentName = "agent",
+    agent: AnyAgent = None,
 ) -> None:
     """Say why a past decision was made, by the agent as it was then."""
     from melee.agent.recalling import explain_past
     from melee.errors import InputError
 
-    why = explain_past(_open(place, agent), id)
+    journal = _open(place)
+    who = [name for name in _agents(journal, agent) if journal.another(name).find(id) is not None]
+    if len(who) > 1:
+        raise InputError(f"decisions of {', '.join(who)} have the id {id!r}; say whose by --agent")
+    why = explain_past(journal.another(who[0]), id) if who else None
     if why is None:
-        raise InputError(f"decision {id} is not in the journal; melee journal show lists decisions")
+        raise InputError(
+            f"no decision {id!r}{_of(agent)} is in the journal; melee journal show lists decisions"
+        )
     print(why)
 
 
@@ -275,10 +305,18 @@ def _open(place: str, agent: str = "agent") -> "Journal":
     return Journal(place, agent, writing=False)
 
 
-def _is_about(event: "Event", id: str) -> bool:
-    if event.id is not None:
-        return event.id == id
-    return event.kind == "time-out" and id in event.content["ids"]
+def _agents(journal: "Journal", agent: str | None) -> list[str]:
+    """All agents of a journal, or the one that was asked for, which has to be there."""
+    from melee.journal.journal import no_agent
+
+    names = journal.store.agents(thorough=True)
+    if not names or agent not in (None, *names):
+        raise no_agent(journal if agent is None else journal.another(agent))
+    return names if agent is None else [agent]
+
+
+def _of(agent: str | None) -> str:
+    return "" if agent is None else f" of agent {agent!r}"
 
 
 def _as_json(event: "Event") -> dict[str, Any]:

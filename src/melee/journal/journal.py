@@ -356,6 +356,14 @@ def open_store(address: Any, *, writing: bool, shared: bool = False) -> Store:
     return SQLite(Path(address), writing=writing)
 
 
+def no_agent(journal: Journal) -> DataError:
+    """The error for an agent that has no events."""
+    return DataError(
+        f"{journal.where}: no agent {journal.name!r} is in this journal; there are "
+        f"{', '.join(journal.store.agents()) or 'none'}"
+    )
+
+
 def broken(where: str, place: Head, event: Event) -> DataError:
     """The error for an event that does not follow the one before."""
     if event.seq != place.seq + 1:

@@ -24,10 +24,11 @@ from melee.journal.store import Store, translated
 
 PREFIXES = ("postgresql://", "postgres://")
 LEASE = 0x6D656C6565
-"""The advisory lock of who writes; the numbers after it are the lease, and the lock of opening."""
+"""The advisory lock of who writes; after it come the lease, and the locks of opening and making."""
 PATIENCE = 10
 """Seconds that a turn may take, that others wait for it, and that a connection may be dead."""
 _ABANDONED: list[Any] = []
+_IS_THERE = "SELECT to_regclass('journal')"
 _INSERT = "INSERT INTO snapshots VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
 T = TypeVar("T")
 
@@ -84,10 +85,9 @@ class Postgres(Store):
         return made
 
     def _is_there(self) -> bool:
-        return self.query("SELECT to_regclass('journal')") != [(None,)]
+        return self.query(_IS_THERE) != [(None,)]
 
     def _begin(self, *, shared: bool) -> None:
-        # The lock outlives transactions, and keeps two that begin at once from making tables.
         kind = "_shared" if shared else ""
         ((held,),) = self.execute(f"SELECT pg_try_advisory_lock{kind}({LEASE})")
         if not held:
@@ -100,13 +100,20 @@ class Postgres(Store):
         if shared:
             self.execute(f"SET lock_timeout = '{PATIENCE}s'")
             self.execute(f"SET idle_in_transaction_session_timeout = '{PATIENCE}s'")
-        if self._is_there():
-            return
-        self.make_tables("BIGINT", "DOUBLE PRECISION", "BYTEA")
-        self.execute(
-            "CREATE TABLE IF NOT EXISTS snapshots (agent TEXT NOT NULL, seq BIGINT NOT NULL, "
-            "checksum BYTEA NOT NULL, content BYTEA NOT NULL, PRIMARY KEY (agent, seq, checksum))"
-        )
+        if not self._is_there():
+            self._make()
+
+    def _make(self) -> None:
+        """Make the tables, unless another process has since: several may begin at once."""
+        with self.transaction():
+            self.execute(f"SELECT pg_advisory_xact_lock({LEASE + 3})")
+            if self.execute(_IS_THERE) != [(None,)]:
+                return
+            self.make_tables("BIGINT", "DOUBLE PRECISION", "BYTEA")
+            self.execute(
+                "CREATE TABLE snapshots (agent TEXT NOT NULL, seq BIGINT NOT NULL, checksum BYTEA "
+                "NOT NULL, content BYTEA NOT NULL, PRIMARY KEY (agent, seq, checksum))"
+            )
 
     def guarded(self) -> Any:
         """A block in which errors of PostgreSQL become ours."""
@@ -213,16 +220,26 @@ class Postgres(Store):
         return self._has_lease
 
     @contextmanager
-    def opening(self) -> Iterator[None]:
-        """A block in which no other process makes agents."""
+    def opening(self, *, patient: bool = False) -> Iterator[None]:
+        """A block in which no other process makes agents.
+
+        Who is patient waits as long as others take: one that starts may have much to read.
+        """
         with self.guarded():
-            self._over_again(lambda: self.execute(f"SELECT pg_advisory_lock({LEASE + 2})"))
+            self._over_again(lambda: self._lock_opening(patient=patient))
         try:
             yield
         finally:
             if not self._writer.closed:  # the lock ends with its connection
                 with self.guarded():
                     self.execute(f"SELECT pg_advisory_unlock({LEASE + 2})")
+
+    def _lock_opening(self, *, patient: bool) -> None:
+        if patient:
+            self.execute("SET lock_timeout = 0")
+        self.execute(f"SELECT pg_advisory_lock({LEASE + 2})")
+        if patient:
+            self.execute(f"SET lock_timeout = '{PATIENCE}s'")
 
     def taken(self, ids: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
         """Those of some agents and ids that decisions or records have."""

@@ -8,6 +8,8 @@ A transaction appends to `events` and moves the row of `journal`, so that a chai
 off is noticed, and several writers take turns.
 """
 
+import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,10 +20,12 @@ from melee.journal.events import (
     CREATED,
     DECISION,
     RECORD,
+    REWARD,
     TIME_OUT,
     Draft,
     Event,
     Head,
+    chosen_from,
     link,
 )
 from melee.journal.offers import Offer, read_offer
@@ -35,6 +39,7 @@ MOST_KNOWN, MOST_READ = 100_000, 1000
 
 _CHANGES = "kind IN ('created', 'settings')"
 _TURNS = "kind IN ('rollback', 'trial')"
+_log = logging.getLogger("melee.journal")
 _COLUMNS = "seq, agent, kind, id, time, body, checksum"
 
 
@@ -121,7 +126,10 @@ class Store(ABC):
             if len(self._known) > MOST_KNOWN:
                 self._known.clear()
             self._known.update(new)
-            return head
+        if _log.isEnabledFor(logging.DEBUG):
+            for event, (_, draft) in zip(rows, drafts, strict=True):
+                _log.debug(event.kind, extra=_told(event, draft.offer))
+        return head
 
     def _insert_offer(self, offer: Offer) -> None:
         m = self.mark
@@ -222,6 +230,28 @@ class Store(ABC):
                 [id, agent, kind],
             )
         return _event(found[0]) if found else None
+
+    def latest(
+        self, n: int, *, agent: str | None = None, kind: str | None = None, id: str | None = None
+    ) -> list[Event]:
+        """The last events, oldest first: of an agent, of a kind, or about a decision.
+
+        They are as they are: whether they follow each other is not looked at.
+        """
+        given = {"agent": agent, "kind": kind, "id": id}
+        asked = {column: value for column, value in given.items() if value is not None}
+        which = " AND ".join(f"{column} = {self.mark}" for column in asked) or "true"
+        with self.guarded():
+            rows = self.query(
+                f"SELECT {_COLUMNS} FROM events WHERE {which} ORDER BY seq DESC LIMIT {self.mark}",
+                [*asked.values(), n],
+            )
+        found = {event.seq: event for event in map(_event, rows)}
+        if id is not None and kind in (None, TIME_OUT):
+            for decision in self.latest(n, agent=agent, kind=DECISION, id=id):
+                end = self.given_up(decision.agent, decision)
+                found |= {} if end is None else {end.seq: end}
+        return [found[seq] for seq in sorted(found)[-n:]]
 
     def given_up(self, agent: str, decision: Event) -> Event | None:
         """The event that gave up a decision; none where it was not, or a reward came.
@@ -329,13 +359,15 @@ class Store(ABC):
             found = self.query(f"SELECT 1 FROM events WHERE agent = {self.mark} LIMIT 1", [agent])
         return bool(found) or bool(self.snapshots.of(agent))
 
-    def agents(self) -> list[str]:
+    def agents(self, *, thorough: bool = False) -> list[str]:
         """The names of all agents: those that were made, and those whose beginning was dropped.
 
-        Events are dropped only up to a snapshot of every agent; so a small index answers.
+        Events are dropped only up to a snapshot of every agent; so a small index answers. A
+        thorough answer has those, too, whose beginning somebody has taken away.
         """
+        which = "" if thorough else f" WHERE {_CHANGES}"
         with self.guarded():
-            rows = self.query(f"SELECT DISTINCT agent FROM events WHERE {_CHANGES}")
+            rows = self.query(f"SELECT DISTINCT agent FROM events{which}")
         found = {str(name) for (name,) in rows}
         return sorted(found | self.snapshots.agents())
 
@@ -396,6 +428,21 @@ def _event(row: tuple[Any, ...]) -> Event:
     return Event(seq, agent, kind, id, time, body, bytes(checksum))
 
 
+def _told(event: Event, offer: Offer | None) -> dict[str, Any]:
+    """What a line of the log says of an event beside its kind; contexts stay in the journal."""
+    content = event.content
+    about: dict[str, Any] = {"event": event.seq, "agent": event.agent}
+    if event.id is not None:
+        about["id"] = event.id
+    if offer is not None:
+        about["action"] = chosen_from(event, offer).labels[content["action"]]
+    elif event.kind in (REWARD, RECORD):
+        about["reward"] = content["reward"]
+    elif event.kind != CREATED:
+        about["change"] = content
+    return about
+
+
 @contextmanager
 def translated(
     where: str, *errors: type[BaseException], advice: str = "check the place and its disk"
@@ -405,6 +452,6 @@ def translated(
         yield
     except errors as error:
         said = " ".join(str(error).split()) or type(error).__name__
-        full = "full" in said.lower() or "space" in said.lower()
+        full = re.search(r"\b(full|space)\b", said.lower())
         todo = "make room on the disk" if full else advice
         raise DataError(f"{where}: the journal cannot be used ({said}); {todo}") from error

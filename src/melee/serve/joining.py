@@ -33,10 +33,10 @@ def open_all(service: "Service", parameters: dict[str, dict[str, Any]]) -> None:
         service.take(name, agent)
 
 
-def opening(service: "Service") -> AbstractContextManager[Any]:
-    """A block in which no other service makes agents."""
+def opening(service: "Service", *, patient: bool = False) -> AbstractContextManager[Any]:
+    """A block in which no other service makes agents; who is patient waits for it at any length."""
     store = service.journal.store
-    return store.opening() if isinstance(store, Postgres) else nullcontext()
+    return store.opening(patient=patient) if isinstance(store, Postgres) else nullcontext()
 
 
 def take(service: "Service", name: str, agent: Agent) -> Served:

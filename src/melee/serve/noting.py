@@ -1,7 +1,6 @@
 """What windows are told: what is done here, what others do, and what was before."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -21,7 +20,6 @@ RECENT = 10_000
 """Events that are read at the start, for the windows to show what was before."""
 FEW, CHUNK = 1_000, 50
 """So many are read before the first request; of more, so many at a time, between requests."""
-_log = logging.getLogger("melee.serve")
 
 
 def decided(served: Served, decisions: Sequence[Decision]) -> None:
@@ -31,10 +29,6 @@ def decided(served: Served, decisions: Sequence[Decision]) -> None:
         likeliest = max(decision.probabilities)
         explored = decision.policy != GIVEN and decision.probability < likeliest
         served.watch.decided(decision.action, explored=explored, now=now, id=decision.id)
-        _log.debug(
-            "decision",
-            extra={"agent": served.name, "id": decision.id, "action": decision.action},
-        )
 
 
 def rewarded(served: Served, labels: dict[str, Label], rewards: dict[str, float]) -> None:
@@ -42,7 +36,6 @@ def rewarded(served: Served, labels: dict[str, Label], rewards: dict[str, float]
     now = time.time()
     for id, label in labels.items():
         served.watch.rewarded(label, rewards[id], now=now, id=id)
-        _log.debug("reward", extra={"agent": served.name, "id": id, "reward": rewards[id]})
 
 
 def seen(service: "Service", event: Event) -> None:

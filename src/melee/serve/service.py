@@ -75,7 +75,7 @@ class Service:
         trials
             Of the agent called `agent`: explorers and shares, by name.
         """
-        with joining.opening(self):
+        with joining.opening(self, patient=True):
             joining.open_all(self, parameters)
             if self.journal.is_shared:
                 self.sharing = Sharing(self.journal, self._keepers, partial(joining.adopt, self))

@@ -1,6 +1,7 @@
 """What can be told of a service and its agents: in a few words, in full, as alarms, as metrics."""
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,24 @@ if TYPE_CHECKING:
 
 OLD = 10.0
 """Seconds since a look at the journal after which something is wrong."""
+METRICS = {
+    "melee_decisions_total": ("counter", "Decisions that were made."),
+    "melee_rewards_total": ("counter", "Rewards that came."),
+    "melee_rewards_sum": ("gauge", "Sum of the rewards that came."),
+    "melee_given_up_total": ("counter", "Decisions that were given up."),
+    "melee_pending_decisions": ("gauge", "Decisions that wait for their rewards."),
+    "melee_learned_rounds_total": ("counter", "Rounds that the model has learned from."),
+    "melee_alarms": ("gauge", "Alarms that the page shows."),
+    "melee_journal_events": ("gauge", "Number of the journal's last event."),
+    "melee_journal_syncs_total": ("counter", "Times that events were forced to the disk."),
+    "melee_journal_failures_total": ("counter", "Times that events could not be written."),
+    "melee_model_behind_events": ("gauge", "Events of others that the last look has brought."),
+    "melee_model_age_seconds": ("gauge", "Seconds since the last look at the journal."),
+    "melee_lease_held": ("gauge", "1 where this service writes the snapshots."),
+    "melee_workers": ("gauge", "Processes that take requests."),
+    "melee_start_time_seconds": ("gauge", "When the service was started, in seconds since 1970."),
+}
+"""Beside those of requests: what each is, and what it says."""
 
 
 def about(served: Served) -> dict[str, Any]:
@@ -91,32 +110,27 @@ def alarms(service: "Service", served: Served, now: float) -> list[str]:
 def metrics(service: "Service") -> str:
     """Everything that Prometheus may want."""
     lines, fresh = list(service.requests.lines()), service.freshness()
-
-    def each(name: str, kind: str, about: str, value: Any) -> None:
+    of_agents: dict[str, Callable[[Served], float]] = {
+        "melee_decisions_total": lambda s: s.watch.n_decided,
+        "melee_rewards_total": lambda s: s.watch.rewards.n,
+        "melee_rewards_sum": lambda s: s.watch.rewards.total,
+        "melee_given_up_total": lambda s: s.agent._pending.n_given_up,
+        "melee_pending_decisions": lambda s: s.agent.n_pending_,
+        "melee_learned_rounds_total": lambda s: s.agent.n_learned_,
+        "melee_alarms": lambda s: len(alarms(service, s, time.time())),
+    }
+    for name, value in of_agents.items():
         rows = [({"agent": served.name}, value(served)) for served in service.agents.values()]
-        lines.extend(family(name, kind, about, rows))
-
-    each("melee_decisions_total", "counter", "Decisions.", lambda s: s.watch.n_decided)
-    each("melee_rewards_total", "counter", "Rewards.", lambda s: s.watch.rewards.n)
-    each("melee_rewards_sum", "gauge", "Their sum.", lambda s: s.watch.rewards.total)
-    each(
-        "melee_given_up_total",
-        "counter",
-        "Decisions that were given up.",
-        lambda s: s.agent._pending.n_given_up,
-    )
-    each("melee_pending_decisions", "gauge", "They wait.", lambda s: s.agent.n_pending_)
-    each("melee_learned_rounds_total", "counter", "Learned.", lambda s: s.agent.n_learned_)
-    each("melee_alarms", "gauge", "Alarms.", lambda s: len(alarms(service, s, time.time())))
-    for name, kind, about, value in (
-        ("melee_journal_events", "gauge", "The last event's number.", service.last_event),
-        ("melee_journal_syncs_total", "counter", "Syncs.", service.journal.n_syncs),
-        ("melee_journal_failures_total", "counter", "Failures.", service.journal.n_failures),
-        ("melee_model_behind_events", "gauge", "Events of others at a look.", fresh["behind"]),
-        ("melee_model_age_seconds", "gauge", "Since the last look.", fresh["seconds"]),
-        ("melee_lease_held", "gauge", "Whether it writes snapshots.", int(fresh["lease"])),
-        ("melee_workers", "gauge", "Processes that take requests.", service.n_workers),
-        ("melee_start_time_seconds", "gauge", "When it was started.", service.started),
-    ):
-        lines.extend(family(name, kind, about, [({}, value)]))
+        lines.extend(family(name, *METRICS[name], rows))
+    for name, number in {
+        "melee_journal_events": service.last_event,
+        "melee_journal_syncs_total": service.journal.n_syncs,
+        "melee_journal_failures_total": service.journal.n_failures,
+        "melee_model_behind_events": fresh["behind"],
+        "melee_model_age_seconds": fresh["seconds"],
+        "melee_lease_held": int(fresh["lease"]),
+        "melee_workers": service.n_workers,
+        "melee_start_time_seconds": service.started,
+    }.items():
+        lines.extend(family(name, *METRICS[name], [({}, number)]))
     return "\n".join(lines) + "\n"
