@@ -153,9 +153,9 @@ def test_the_worth_of_hidden_units(n, k):
 @pytest.mark.parametrize("n", [2, 3, 9, 40])
 def test_pairs_and_records(n):
     sides = [-(i % 2) * (i // 2 + 1) if i % 2 else i // 2 for i in range(n)]
-    units = candidates.PairUnits.draw(sides, [i % 3 == 0 for i in range(n)], 30)
+    units = candidates.PairUnits.draw(sides, [i % 3 == 0 for i in range(n)], 40)
     state = candidates.Paired.around(0.0, units, n)
-    x, wide = np.append(random(n).clip(-5, 5), 1.0), np.zeros(n + 31)
+    x, wide = np.append(random(n).clip(-5, 5), 1.0), np.zeros(n + 41)
     same(candidates.join, units, x, wide)
     candidates.join(units, x, state.plain)
     for record in (-1, 3, 3):

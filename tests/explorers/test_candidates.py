@@ -1,13 +1,17 @@
 """Explorers over candidates: the mixed model is exact, and distributions are of the candidates."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from melee.errors import InputError
+from melee.agent import Agent
+from melee.errors import InputError, MeleeWarning
 from melee.explorers import Problem, parse
 from melee.explorers.candidates import (
     N_UNITS,
+    RESERVED,
     STRENGTH,
     Paired,
     Pairs,
@@ -17,10 +21,11 @@ from melee.explorers.candidates import (
     join_late,
 )
 from melee.explorers.interface import distribution, learn
+from melee.learners.adaptive import own_variance
 from melee.learners.interface import predict, spread
-from melee.learners.offers import Candidates
+from melee.learners.offers import N_OWN, Candidates
 from melee.rng import stream
-from melee.scaling import Scaling
+from melee.scaling import Scaling, scale_row
 
 TAKES = [
     "uniform",
@@ -165,28 +170,84 @@ def test_explorers_that_cannot_say_so(spec):
 
 
 def test_late_columns_take_what_is_reserved():
-    units = PairUnits.draw([0, -1], [True, False], 12, reserved=8)
+    units = PairUnits.draw([0, -1], [True, False], N_OWN + 12, reserved=8)
     used = units.columns[:, 1] >= 0
-    assert used.sum() == 4
+    assert used.sum() == 5
     before = units.columns[used].copy()
     join_late(units, [0, -1, -2, 1], 2)  # a level of candidates, and a number of contexts
     assert (units.columns[used] == before).all()
     late = units.columns[(units.columns[:, 1] >= 0) & ~used]
-    assert late.tolist() == [[0, 2, -1], [3, 1, -1], [3, 2, -1]]
-    join_late(units, [0, -1, -2, 1, *range(-3, -20, -1)], 4)  # more than there is room for
+    assert late.tolist() == [[0, 2, -1], [3, 1, -1], [3, 2, -1], [-1, 2, -1]]
+    join_late(units, [0, -1, -2, 1, *range(-3, -30, -1)], 4)  # more than there is room for
     assert (units.columns[:, 1] >= 0).all()
+    assert (units.columns[:-N_OWN, 0] >= 0).all()
+    assert (units.columns[-N_OWN:, 0] < 0).all()  # what is a candidate's own stays at the end
 
 
 def test_units_join_all_that_there_is_room_for():
-    few = PairUnits.draw([0, 1, -1], [True, False, True], 32)
+    few = PairUnits.draw([0, 1, -1], [True, False, True], N_OWN + 27)
     used = few.columns[few.columns[:, 1] >= 0]
     plain, hidden = used[used[:, 2] < 0], used[used[:, 2] >= 0]
     assert {tuple(one) for one in plain[:, :2].tolist()} == {(-1, 2), (0, 2), (1, 2)}
     assert len(plain) == 15  # five bumps alone, and times each of two columns
-    assert len(hidden) == 15  # the same times three hidden units of the context: 32 is the most
+    assert len(hidden) == 15  # the same times three hidden units of the context: 27 is the most
     assert (hidden[:, [0, 2]] < 2).all()
-    many = PairUnits.draw([*range(20), *range(-1, -21, -1)], [False] * 40, 32)
-    assert (many.columns[:, :2] >= 0).all()
-    assert (many.columns[:, 0] < 20).all()
-    assert (many.columns[:, 1] >= 20).all()
+    many = PairUnits.draw([*range(30), *range(-1, -31, -1)], [False] * 60, N_OWN + 32)
+    assert (many.columns[:, 1] >= 30).all()
+    assert (many.columns[:-N_OWN, 0] >= 0).all()
+    assert (many.columns[:-N_OWN, 0] < 30).all()
+    assert (many.columns[-N_OWN:, 0] == -1).all()
     assert (many.columns[:, 2] == -1).all()
+
+
+def test_the_last_inputs_depend_on_the_candidate_alone():
+    sides, numbers = [0, -1, 1, -2], [True, True, False, False]
+    units = PairUnits.draw(sides, numbers, N_UNITS, RESERVED)
+    x, other = np.array([0.3, 0.2, -0.4, 0.5, 1.0]), np.array([-0.7, 0.2, 0.1, 0.5, 1.0])
+    wide, wider = np.zeros(4 + N_UNITS + 1), np.zeros(4 + N_UNITS + 1)
+    join(units, x, wide)
+    join(units, other, wider)
+    assert (wide[-N_OWN - 1 :] == wider[-N_OWN - 1 :]).all()
+    assert (wide[4 : 4 + N_UNITS - N_OWN] != wider[4 : 4 + N_UNITS - N_OWN]).any()
+    # a number of 0.4 (the pair was divided by two) is half way between two bumps; and the level
+    assert_allclose(wide[-7:-1], [0.0, 0.0, 0.5, 0.5, 0.0, 1.0])
+
+
+def test_the_average_member_is_a_ridge_of_what_is_a_candidates_own():
+    rng, words = np.random.default_rng(4), stream(0, "x")
+    state, rows, rewards = begun("melee"), [], []
+    for t in range(1, 41):
+        row = np.append(rng.normal(size=D + M) / 2, 1.0)
+        learn(state, row, t, words, -1, float(rng.random()), 1.0)
+        rows.append(row)
+        rewards.append(state.rewards[t - 1])
+    inner, learner = state.inner, state.inner.inner.polopt.learner
+    wide = np.zeros((40, inner.plain.shape[0]))
+    for i in range(40):
+        scaled = np.zeros(D + M + 1)
+        scale_row(state.scaling, rows[i][:-1], scaled)
+        join(inner.units, scaled, wide[i])
+    # the scale is that of the first 32 rounds; each weighs m/(m + 1) for want of a record
+    own, weight = wide[:, -N_OWN - 1 :], STRENGTH / (STRENGTH + 1.0)
+    inverse = np.linalg.inv(np.eye(N_OWN + 1) + weight * own.T @ own)
+    assert_allclose(learner.average.ridge.inverse[0], inverse, atol=1e-9)
+    solved = inverse @ (weight * own.T @ np.array(rewards))
+    assert_allclose(learner.average.ridge.weights[0], solved, atol=1e-9)
+    offered: Any = Candidates(wide[:3].copy(), np.zeros((3, 4)))
+    for a in range(3):
+        assert_allclose(own_variance(learner, offered, a), own[a] @ inverse @ own[a], atol=1e-9)
+
+
+def test_the_middle_is_tried_where_a_line_has_its_best_at_the_ends():
+    rng = np.random.default_rng(3)
+    with pytest.warns(MeleeWarning, match="floor is 0"):
+        agent = Agent(seed=3, floor=0.0)
+    values = {value: {"value": float(value)} for value in range(40)}
+    earned = []
+    for _ in range(300):
+        context = {f"x{j}": float(z) for j, z in enumerate(rng.normal(size=20))}
+        decision = agent.act(context, actions=values)
+        best = 20.0 + sum(context[f"x{j}"] for j in range(10))
+        earned.append(1.0 - abs(decision.action - best) / 40.0)
+        agent.learn(decision.id, earned[-1])
+    assert np.mean(earned[150:]) > 0.92  # 0.86 where all units are of one size

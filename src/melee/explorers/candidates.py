@@ -3,9 +3,13 @@
 The row of a candidate is a *pair*: what is known of the situation and of the candidate, side by
 side. A linear model of pairs alone would rank candidates alike in every situation, so units join
 them to the context: products of one number of each, and *bumps*, which are 1 near one value of a
-candidate's number and fall to 0 at the next, by themselves and times a number of the context. Where
+candidate's number and fall to 0 at the next, times a number of the context. Where
 there is room, hidden units of the context, max(0, u·z_i + v·z_j + b), take the place of its
 numbers: what suits a situation need not move with it in a straight line.
+
+Other units are the candidate's *own*: bumps and levels by themselves. They are large beside those
+that join, so that what suits everyone is found first. A straight line through what was tried has
+its best at one end; with large bumps it is seen that nothing is known of the middle.
 
 A candidate that was chosen before has a *record*, so that a new article is judged by its topic at
 once and by what it earned later. The model is that of a mixed regression: reward = w·φ + b + noise,
@@ -30,12 +34,12 @@ from melee.arrays import Amounts, Floats, Ints, Scratch, Words
 from melee.compiled import implements, interpreted_as, kernel
 from melee.explorers.interface import distribution, learn
 from melee.explorers.rescaled import Rescaled, distribute
-from melee.learners.offers import OFFSET, PLAYS, VARIANCE, WEIGHT, Candidates
+from melee.learners.offers import N_OWN, OFFSET, PLAYS, VARIANCE, WEIGHT, Candidates
 from melee.rng import generator
 from melee.scaling import Scaling, scale_row
 
-N_UNITS = 112
-"""Units of a pair."""
+N_UNITS = 120
+"""Units of a pair, those of the candidate alone included."""
 RESERVED = 32
 """Units that are kept for columns that appear when the others are settled."""
 N_RECORDS = 512
@@ -55,7 +59,7 @@ class PairUnits(NamedTuple):
     shapes: Floats  # (units, 5): a bump's centre, and 1, or 0 for the number itself; and of hidden
     # units the weights of the two columns and the offset
     size: float  # √P undoes the division
-    share: float  # of a unit in the length of an input
+    share: float  # of a unit that joins both in the length of an input
 
     @classmethod
     def draw(
@@ -70,61 +74,65 @@ class PairUnits(NamedTuple):
         numbers
             Of every column: whether it is a number, and not a 0 or 1.
         n_units, reserved
-            How many, and how many of these are left unused. Where combinations are fewer, more are.
+            How many, at least N_OWN, and how many of these are left unused. Where combinations are
+            fewer, more are. The last N_OWN are of the candidate alone.
 
         Examples
         --------
-        >>> units = PairUnits.draw([0, -1], [True, True], 12)
-        >>> units.columns[4:7].tolist()
-        [[-1, 1, -1], [0, 1, -1], [0, 1, -1]]
+        >>> units = PairUnits.draw([0, -1], [True, True], 48)
+        >>> units.columns[[0, 5, -1]].tolist()
+        [[0, 1, -1], [0, 1, 0], [-1, 1, -1]]
         """
-        n_all, n_units = n_units, n_units - reserved
         here = [i for i, side in enumerate(sides) if side >= 0]
         there = [i for i, side in enumerate(sides) if side < 0]
         bumps = [(i, c) for i in there if numbers[i] for c in CENTRES]
         plain = [(i, None) for i in there if not numbers[i]]
-        alone = [(-1, i, c) for i, c in bumps]
-        if len(alone) + len(here) * (len(bumps) + len(plain)) > n_units:
+        own = [(-1, i, c) for i, c in (*bumps, *plain)][:N_OWN]
+        left = n_units - reserved - N_OWN
+        if len(here) * (len(bumps) + len(plain)) > left:
             bumps = []
             plain = [(i, None) for i in there]
         shapes_of = [*bumps, *plain]
         joint = [(j, i, c) for j in here for i, c in shapes_of]
-        alone = alone[: n_units // 2]
-        left = n_units - len(alone)
         rng = generator(0, "pairs", len(sides))
         if len(joint) > left:
             joint = [joint[i] for i in sorted(rng.choice(len(joint), left, replace=False))]
-        columns = np.full((n_all, 3), -1, np.int64)
-        shapes = np.zeros((n_all, 5))
-        n_used = len(alone) + len(joint)
-        for unit, (j, i, centre) in enumerate([*alone, *joint]):
+        columns = np.full((n_units, 3), -1, np.int64)
+        shapes = np.zeros((n_units, 5))
+        n_joint = len(joint)
+        places = [*range(n_joint), *range(n_units - len(own), n_units)]
+        for unit, (j, i, centre) in zip(places, [*joint, *own], strict=True):
             columns[unit, :2] = j, i
             if centre is not None:
                 shapes[unit, :2] = centre, 1.0
-        while here and shapes_of and n_units - n_used >= len(shapes_of):
+        while here and shapes_of and left - n_joint >= len(shapes_of):
             j, k = rng.choice(here, size=2, replace=len(here) == 1)
             weights = rng.normal(size=3)
             for i, centre in shapes_of:
-                columns[n_used] = j, i, k
-                shapes[n_used, 2:] = weights
+                columns[n_joint] = j, i, k
+                shapes[n_joint, 2:] = weights
                 if centre is not None:
-                    shapes[n_used, :2] = centre, 1.0
-                n_used += 1
-        n_used = max(n_used, 1)
+                    shapes[n_joint, :2] = centre, 1.0
+                n_joint += 1
+        n_used = max(n_joint + len(own), 1)
         return cls(columns, shapes, math.sqrt(len(sides)), 3.0 / math.sqrt(n_used))
 
 
 def join_late(units: PairUnits, sides: Sequence[int], first: int) -> None:
-    """Use what is reserved for columns from `first` on: products with the other side's columns.
+    """Use what is free for columns from `first` on: products with the other side's, and itself.
 
     Whatever was learned before saw zeros there, and so does a late level in all pairs of the past:
     the model is the one that had always had these units.
     """
-    free = np.flatnonzero(units.columns[:, 1] < 0).tolist()
+    free = np.flatnonzero(units.columns[:, 1] < 0)
+    n_joint = len(units.columns) - N_OWN
+    joint, own = free[free < n_joint].tolist(), free[free >= n_joint].tolist()
     for late in range(first, len(sides)):
         for other, side in enumerate(sides[:late]):
-            if (side >= 0) != (sides[late] >= 0) and free:
-                units.columns[free.pop(0), :2] = (other, late) if side >= 0 else (late, other)
+            if (side >= 0) != (sides[late] >= 0) and joint:
+                units.columns[joint.pop(0), :2] = (other, late) if side >= 0 else (late, other)
+        if sides[late] < 0 and own:
+            units.columns[own.pop(), 1] = late
 
 
 def _join_at_once(units: PairUnits, x: Floats, wide: Floats) -> None:
@@ -138,8 +146,8 @@ def _join_at_once(units: PairUnits, x: Floats, wide: Floats) -> None:
     times = x[here] * units.size
     total = units.shapes[:, 2] * times + units.shapes[:, 3] * (x[second] * units.size)
     times = np.where(second >= 0, np.maximum(total + units.shapes[:, 4], 0.0) - 0.5, times)
-    value = np.where(here >= 0, value * times, value)
-    wide[n:-1] = np.where(there >= 0, value * units.share, 0.0)
+    value = np.where(here >= 0, value * times * units.share, value)
+    wide[n:-1] = np.where(there >= 0, value, 0.0)
     wide[-1] = 1.0
 
 
@@ -164,8 +172,7 @@ def join(units: PairUnits, x: Floats, wide: Floats) -> None:
                     more = units.shapes[unit, 3] * (x[second] * units.size)
                     times = units.shapes[unit, 2] * times + more
                     times = max(times + units.shapes[unit, 4], 0.0) - 0.5
-                total = total * times
-            total = total * units.share
+                total = total * times * units.share
         wide[n + unit] = total
     wide[wide.shape[0] - 1] = 1.0
 

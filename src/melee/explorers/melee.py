@@ -20,7 +20,9 @@ What comes to an action is never nothing, or one that was dropped by bad luck wo
 n being the rounds so far and v the variance of the action's average reward in units of the noise,
 about one over its plays. That is an upper confidence bound of the averages, whose width is by how
 far an action is behind its share of the rounds: all that there is to explore without a context.
-With more actions than can be tried nothing is due, and the careful rule is smaller.
+With more actions than can be tried nothing is due, and the careful rule is smaller. Of candidates v
+is the variance of what their own features say, so that what is due comes to values of these, and is
+never too much.
 All weights, and how the learner mixes its members, were trained on synthetic tasks of both kinds
 (`melee.meta`).
 
@@ -74,6 +76,7 @@ from melee.learners.adaptive import (
     AdaptiveLearner,
     logistic,
     mix,
+    own_variance,
 )
 from melee.learners.interface import predict_all, spread, spread_guess
 from melee.learners.offers import choice, differ, n_choices, plays_of
@@ -383,8 +386,8 @@ def describe_action(state: MeleeState, x: Floats, a: int, n_actions: int, best: 
     share = (rounds + n_actions) / n_actions
     row[N_SHARED + 2] = math.log((plays_of(x, a, state.plays) + 1.0) / share) / 3.0
     state.dues[a] = 0.0
-    if n_actions <= MANY:
-        variance = state.polopt.learner.average.diagonal[choice(x, a).model, 0]
+    if n_actions <= MANY or differ(x):
+        variance = own_variance(state.polopt.learner, x, a)
         state.dues[a] = now[NOISE] * math.sqrt(variance * math.log(1.0 + variance * share))
 
 

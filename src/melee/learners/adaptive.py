@@ -6,7 +6,8 @@ three models of every action learn side by side:
 
 - *wide*: all inputs, hidden units included, under a weak penalty;
 - *plain*: the features alone, under a strong one;
-- *average*: no context, the action's average reward.
+- *average*: no context, the action's average reward; or what candidates earn by their own
+  features, whoever asks.
 
 Each predicts a round before it learns it; e are the averages of the squared errors so made. The
 models are mixed in proportion to exp(bias - ½·trust·min(n, 1000)·log e).
@@ -55,6 +56,7 @@ from melee.learners.interface import (
 )
 from melee.learners.linear import add_to_row, dot, dot_row
 from melee.learners.offers import (
+    N_OWN,
     choice,
     differ,
     left,
@@ -164,13 +166,14 @@ class Adaptive(NamedTuple):
         *,
         exact: bool,
         n_actions: int | None = None,
+        n_own: int = 0,
     ) -> "Adaptive":
         """Models that predict the average reward everywhere."""
         n_plain = n_inputs - n_hidden
         state = cls(
             wide=Member.start(n_rows, n_inputs, ridge, exact=exact),
             plain=Member.start(n_rows, n_plain, strong, exact=exact),
-            average=Member.start(n_rows, 1, 1.0, exact=False),
+            average=Member.start(n_rows, min(n_own + 1, n_inputs), 1.0, exact=exact and n_own > 0),
             how=HOW.copy(),
             totals=np.array([0.0, 0.0, 0.0, 1e100, -1e100, 0.0, 0.0, 0.0, 0.0]),
             errors=np.zeros(3),
@@ -229,10 +232,11 @@ class AdaptiveLearner(Learner):
         """The same for so many candidates, which share models.
 
         The plain member sees all inputs: without units it would rank candidates alike everywhere.
+        The average one sees what is a candidate's own.
         """
         penalties = float(self.ridge), float(self.strong)
         sizes = (n_rows, n_inputs, 0)
-        return Adaptive.start(*sizes, *penalties, exact=True, n_actions=n_actions)
+        return Adaptive.start(*sizes, *penalties, exact=True, n_actions=n_actions, n_own=N_OWN)
 
     def fits(self, n_rows: int, n_inputs: int) -> bool:
         """Whether exact models of this size are within the limits of time and memory."""
@@ -277,10 +281,11 @@ class AdaptiveDiagonalLearner(Learner):
         """The same for so many candidates, which share models.
 
         The plain member sees all inputs: without units it would rank candidates alike everywhere.
+        The average one sees what is a candidate's own.
         """
         penalties = float(self.ridge), float(self.strong)
         sizes = (n_rows, n_inputs, 0)
-        return Adaptive.start(*sizes, *penalties, exact=False, n_actions=n_actions)
+        return Adaptive.start(*sizes, *penalties, exact=False, n_actions=n_actions, n_own=N_OWN)
 
 
 @kernel
@@ -380,6 +385,26 @@ def narrow(learner: Adaptive, x: Floats) -> None:
 
 
 @kernel
+def own_from(learner: Adaptive, x: Floats) -> int:
+    """Where in x that begins which the average member sees: what is a choice's own, and the 1."""
+    return int(x.shape[0] - learner.average.toward.shape[1])
+
+
+@kernel
+def own_variance(learner: Adaptive, x: Floats, a: int) -> float:
+    """The variance of what the average member says of a choice, in squares of the noise.
+
+    Of a candidate that is by its features alone: what its record does not know of it is left out,
+    for there may always be new ones.
+    """
+    wide, model = choice(x, a)
+    if differ(x):
+        known = spread(learner.average.ridge, wide[own_from(learner, wide) :], model)
+        return float(known * known)
+    return float(learner.average.diagonal[model, 0])
+
+
+@kernel
 def member_predict(member: Member, x: Floats, row: int, prior: float) -> float:
     """x·w + prior·(1 - x·s), where the 1 is the intercept of x."""
     toward = x[x.shape[0] - 1] - dot_row(member.toward, row, x)
@@ -445,8 +470,8 @@ def adaptive_predict(learner: Adaptive, x: Floats, row: int) -> float:
     if now[1] > 0.0:
         total += now[1] * member_predict(learner.plain, learner.narrow, model, now[PRIOR])
     if now[2] > 0.0:
-        one = wide[wide.shape[0] - 1 :]
-        total += now[2] * member_predict(learner.average, one, model, now[PRIOR])
+        own = wide[own_from(learner, wide) :]
+        total += now[2] * member_predict(learner.average, own, model, now[PRIOR])
     return raised(x, row, total)
 
 
@@ -486,7 +511,7 @@ def adaptive_spread(learner: Adaptive, x: Floats, row: int) -> float:
     if now[1] > 0.0:
         total += now[1] * spread(learner.plain.ridge, learner.narrow, model)
     if now[2] > 0.0:
-        total += now[2] * spread(learner.average.ridge, wide[wide.shape[0] - 1 :], model)
+        total += now[2] * spread(learner.average.ridge, wide[own_from(learner, wide) :], model)
     return float(now[NOISE] * spread_with(x, row, total))
 
 
@@ -501,7 +526,7 @@ def adaptive_spread_guess(learner: Adaptive, x: Floats, row: int) -> float:
     if now[1] > 0.0:
         total += now[1] * member_guess(learner.plain, learner.narrow, model)
     if now[2] > 0.0:
-        total += now[2] * member_guess(learner.average, wide[wide.shape[0] - 1 :], model)
+        total += now[2] * member_guess(learner.average, wide[own_from(learner, wide) :], model)
     return float(now[NOISE] * spread_with(x, row, total))
 
 
@@ -554,8 +579,8 @@ def adaptive_observe(learner: Adaptive, x: Floats, row: int, target: float, weig
     error = member_observe(learner.plain, learner.narrow, model, own, weight, prior)
     errors[1] += error * error
     missed += now[1] * error
-    one = wide[wide.shape[0] - 1 :]
-    error = member_observe(learner.average, one, model, own, weight, prior)
+    alone = wide[own_from(learner, wide) :]
+    error = member_observe(learner.average, alone, model, own, weight, prior)
     errors[2] += error * error
     missed += now[2] * error
     if has_changed(learner, model, missed):

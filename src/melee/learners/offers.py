@@ -32,6 +32,10 @@ OFFSET, VARIANCE, WEIGHT, PLAYS = range(4)
 """Places in a row of `own`."""
 
 
+N_OWN = 24
+"""Inputs of a candidate, the last ones before the intercept, that depend on nothing else."""
+
+
 class Candidates(NamedTuple):
     """Choices that bring their own inputs, for one model that they share.
 
@@ -41,7 +45,7 @@ class Candidates(NamedTuple):
     often there was one.
     """
 
-    inputs: Scratch  # (n, D), the intercept last
+    inputs: Scratch  # (n, D): of the pair, N_OWN of the candidate alone, the intercept
     own: Scratch  # (n, 4)
 
 

@@ -169,13 +169,15 @@ def ridge_gain(learner: Ridge, x: Floats, row: int, weight: float) -> None:
     ax[:] = 0.0
     for j in range(n):
         xj = x[j]
-        for i in range(n):
-            ax[i] += inverse[row, j, i] * xj
+        if xj != 0.0:  # pairs have many zeros, and units that wait are nothing else
+            for i in range(n):
+                ax[i] += inverse[row, j, i] * xj
     scale = 1.0 / (1.0 / weight + dot(x, ax))
     for j in range(n):
         step = scale * ax[j]
-        for i in range(n):
-            inverse[row, j, i] -= step * ax[i]
+        if step != 0.0:
+            for i in range(n):
+                inverse[row, j, i] -= step * ax[i]
     for j in range(n):
         ax[j] = scale * ax[j]
 
