@@ -36,7 +36,15 @@ def test_help_shows_commands_by_what_they_are_for():
 def test_simulate_prints_the_return_and_draws_the_curves(tmp_path):
     for name in ["curve.png", "curve.svg"]:
         result = run(
-            *["simulate", "--data", "iris", "--explorers", "linucb:alpha=0.2,uniform"],
+            *[
+                "simulate",
+                "--data",
+                "iris",
+                "--explorer",
+                "linucb:alpha=0.2",
+                "--explorer",
+                "uniform",
+            ],
             *["--curve", tmp_path / name],
         )
         assert result.exit_code == 0

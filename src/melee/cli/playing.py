@@ -20,8 +20,13 @@ if TYPE_CHECKING:
 def simulate(
     data: Annotated[str, typer.Option(help="A data file, or a dataset of the bundled suite.")],
     explorers: Annotated[
-        str, typer.Option(help="SPECs such as linucb:alpha=0.1, separated by commas.")
-    ] = "melee",
+        list[str],
+        typer.Option(
+            "--explorer",
+            "--explorers",
+            help="A SPEC such as linucb:alpha=0.1; several separated by commas, or one by one.",
+        ),
+    ] = ["melee"],  # noqa: B006
     target: Annotated[
         str | None, typer.Option(help="The column of labels; the last one by default.")
     ] = None,
@@ -46,7 +51,7 @@ def simulate(
     from melee.loop import simulate as play
     from melee.preparation import prepare
 
-    chosen = [parse(spec).short_spec for spec in read_specs(explorers)]
+    chosen = [parse(spec).short_spec for spec in read_specs(",".join(explorers))]
     players = {label: split(label) for spec in chosen for label in labels(spec, way)}
     if curve is not None:
         figures.check_path(curve)

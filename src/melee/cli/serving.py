@@ -20,7 +20,10 @@ def serve(
         typer.Option("--candidates", help="Actions of 'agent' come with each question instead."),
     ] = False,
     journal: Annotated[
-        str, typer.Option(help="Where the journal is: a directory, or postgresql://...")
+        str,
+        typer.Option(
+            "--data", "--journal", help="Where the journal is: a directory, or postgresql://..."
+        ),
     ] = "melee-data",
     workers: Annotated[
         int, typer.Option(help="Processes that take requests; beyond one, one more that learns.")
