@@ -59,6 +59,8 @@ def test_sums_of_products(n):
         same(linear.dot_rows, a, 1, b, np.zeros(n_rows))
     same(linear.add_to_row, a, 1, b, 0.3)
     same(linear.quadratic_form, symmetric(n), 0, b)
+    b[: n - n // 3] = 0.0  # which are skipped
+    same(linear.quadratic_form, symmetric(n), 0, b)
 
 
 @SIZES
@@ -66,6 +68,7 @@ def test_a_step_of_ridge(n):
     for ridge in (Ridge.start(2, n, 0.3), DiagonalRidge.start(2, n, 0.3)):
         for i in range(5):
             x, error = np.clip(random(n, seed=i), -5, 5), 0.3 * i - 0.5
+            x[: n // 2] *= i % 2  # zeros are skipped
             same(interface.gain, ridge, x, 1, 1.0 + i)
             same(interface.correct, ridge, x, 1, error, 1.0 + i)
             interface.correct(ridge, x, 1, error, 1.0 + i)

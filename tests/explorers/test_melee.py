@@ -32,7 +32,7 @@ from melee.explorers.melee import (
     weigh_shared,
 )
 from melee.learners.adaptive import DEVIATION, NOISE, ROUNDS, SPAN, Adaptive
-from melee.learners.offers import Candidates
+from melee.learners.offers import N_OWN, Candidates
 from melee.learners.ridge import DiagonalRidge, Ridge
 from melee.loop import problem_of, simulate
 from melee.preparation import prepare
@@ -286,13 +286,22 @@ def test_with_more_actions_than_can_be_tried_nothing_is_due_and_the_careful_rule
     assert not state.dues.any()
 
 
-def test_candidates_are_due_the_same_as_their_averages_are_one():
-    """They share their models, so what is due to all of them sways nothing."""
-    state = Melee(hidden=0, rescale=False).start_with(Policy.rule(), Problem(D, K))
-    inputs = np.random.default_rng(0).normal(size=(K, D + 1))
-    offered: Any = Candidates(inputs, np.zeros((K, 4)))
-    melee_distribution(state, offered, 1, np.zeros(0, np.uint64), np.empty(K))
-    assert len(set(state.dues)) == 1
+def test_what_candidates_are_due_is_by_what_is_their_own():
+    rng, rounds = np.random.default_rng(0), 5
+    problem = Problem(D + N_OWN, 200, shared=True)  # more than could be tried if they stayed
+    state = Melee(hidden=0, rescale=False).start_with(Policy.rule(), problem)
+    inputs = np.c_[rng.normal(size=(200, D + N_OWN)), np.ones(200)]
+    inputs[1, D:] = inputs[0, D:]  # as the first, in another context
+    offered: Any = Candidates(inputs, np.tile([0.0, 0.1, 1.0, 0.0], (200, 1)))
+    for t in range(1, rounds + 1):
+        melee_learn(state, offered, t, np.zeros(0, np.uint64), 0, rng.random(), 1.0)
+    melee_distribution(state, offered, rounds + 1, np.zeros(0, np.uint64), np.empty(200))
+    own = inputs[:, D:]
+    inverse = np.linalg.inv(np.eye(N_OWN + 1) + rounds * np.outer(own[0], own[0]))
+    v = np.einsum("ai,ij,aj->a", own, inverse, own)
+    noise = state.polopt.learner.now[NOISE]
+    assert_allclose(state.dues, noise * np.sqrt(v * np.log(1 + v * (rounds + 200) / 200)))
+    assert state.dues[0] == state.dues[1] < state.dues[2:].min()
 
 
 def test_the_gate_opens_to_boldness_where_rewards_can_be_predicted():

@@ -139,6 +139,8 @@ def quadratic_form(a: Floats, block: int, x: Floats) -> float:
     for quarter in range(n // 4):
         i = 4 * quarter
         x0, x1, x2, x3 = x[i], x[i + 1], x[i + 2], x[i + 3]
+        if x0 == 0.0 and x1 == 0.0 and x2 == 0.0 and x3 == 0.0:
+            continue  # as in many places of a pair
         s0 = 0.5 * a[block, i, i] * x0
         s1 = a[block, i, i + 1] * x0 + 0.5 * a[block, i + 1, i + 1] * x1
         s2 = a[block, i, i + 2] * x0 + a[block, i + 1, i + 2] * x1
