@@ -224,7 +224,7 @@ def test_decisions_of_all_agents_are_derived_again(place, clock):
     assert [line.partition(" decisions")[0] for line in lines] == ["mail: 7", "news: 6"]
     lines = run("audit", place, "--format", "json").stdout.splitlines()
     found = [json.loads(line) for line in lines]
-    assert [(one["agent"], one["n_decisions"], one["first"]) for one in found] == [
+    assert [(one["agent"], one["n_decisions"], one["difference"]) for one in found] == [
         ("mail", 7, None),
         ("news", 6, None),
     ]

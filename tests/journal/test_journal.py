@@ -366,7 +366,7 @@ def test_what_is_no_place_is_refused(given):
 
 @pytest.mark.parametrize(
     "options",
-    [{"snapshot_every": 0}, {"keep_days": -1}, {"keep_bytes": -1}, {"name": "a/b"}, {"name": ""}],
+    [{"snapshot_every": 0}, {"keep_days": -1}, {"keep_bytes": -1}, {"agent": "a/b"}, {"agent": ""}],
 )
 def test_options_that_make_no_sense_are_refused(place, options):
     with pytest.raises(InputError, match="expected"):
