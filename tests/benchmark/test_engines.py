@@ -266,6 +266,7 @@ def dask_worker(scheduler, cwd):
     return process("distributed.cli.dask_worker", scheduler, *options, cwd=cwd)
 
 
+@pytest.mark.long  # a client's connection to its scheduler may break where the machine is busy
 def test_dask_with_a_killed_worker_gives_what_local_processes_give(scheduler, tmp_path):
     suite, n_seeds = tmp_path / "suite", 20
     killed: list[int] = []
