@@ -266,6 +266,13 @@ def dask_worker(scheduler, cwd):
     return process("distributed.cli.dask_worker", scheduler, *options, cwd=cwd)
 
 
+def test_dask_gives_what_local_processes_give(suite, scheduler, tmp_path, expected):
+    with dask_worker(scheduler, tmp_path) as worker:
+        found = bench(suite, tmp_path / "out", engine=DaskEngine(1, scheduler))
+        assert worker.poll() is None
+    assert found.fingerprint() == expected.fingerprint()
+
+
 @pytest.mark.long  # a client's connection to its scheduler may break where the machine is busy
 def test_dask_with_a_killed_worker_gives_what_local_processes_give(scheduler, tmp_path):
     suite, n_seeds = tmp_path / "suite", 20
