@@ -138,7 +138,10 @@ class Store(ABC):
 
     def attach(self, snapshot: Snapshot, content: bytes) -> None:
         """Keep a snapshot together with its event, where they are in one database."""
-        raise NotImplementedError
+        raise DataError(
+            f"{self.where}: snapshots are files beside it, so none comes with an event; a journal "
+            "that several services share is in PostgreSQL"
+        )
 
     def forget_known(self) -> None:
         """Ask again what is there: a transaction may have failed."""

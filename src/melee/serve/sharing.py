@@ -8,6 +8,7 @@ derived, before the turn begins.
 
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -33,14 +34,14 @@ MANY = 2_000
 _log = logging.getLogger("melee.serve")
 
 
-class Change:
+class Change(ABC):
     """Something that changes agents, all of it in one call."""
 
+    @abstractmethod
     def note(self) -> Ticket:
         """Do it; what there is to wait for."""
-        raise NotImplementedError
 
-    def undo(self) -> None:
+    def undo(self) -> None:  # noqa: B027
         """Forget what agents themselves do not: it could not be kept."""
 
     def wait(self, journal: Journal, ticket: Ticket) -> None:
