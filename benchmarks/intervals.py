@@ -7,6 +7,7 @@ The simulations of `tests/evaluation`, at length. Live estimates have a command 
 """
 
 import argparse
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,6 +18,8 @@ from melee.arrays import Floats
 from melee.evaluation import estimates
 from melee.evaluation.anytime import evidence
 from melee.evaluation.differences import Difference, anytime_terms
+from melee.evaluation.log import EvaluatedLog
+from tests.evaluation import live_runs
 from tests.evaluation.test_candidates import N_ITEMS, TOPICS, Shop
 from tests.evaluation.test_differences import LOGGING, drawn, in_worlds
 from tests.evaluation.test_estimates import WORLDS, coverage, direct_by_model
@@ -27,6 +30,16 @@ SIZES = (200, 2000)
 RATES = ((0.005, 4000), (0.05, 800), (0.05, 4000))
 COMPARED = ("mild", "mild, many actions", "rare rewards", "nearly the same policy")
 N_SHOPS = 8
+LIVE_LOGS = 100
+LIVE_LOOKED_AT = (
+    (("linucb:alpha=0.2", "epsilon-greedy:epsilon=0.1"), "clicks, 3 actions", 1000),
+    (("softmax", "uniform"), "clicks, mixed log", 1000),
+    (("thompson", "squarecb"), "rare clicks", 1000),
+    (("linucb:alpha=0.2", "linucb:alpha=0.2"), "clicks, 3 actions", 1000),
+    (("epsilon-greedy:epsilon=0.1", "epsilon-greedy:epsilon=0.1"), "labels", 1000),
+    (("epsilon-greedy:epsilon=0.0", "epsilon-greedy:epsilon=0.0"), "labels", 1000),
+)
+"""Pairs of explorers, worlds and rounds."""
 LOOKED_AT = ((0.05, 1500), (0.05, 10_000), (0.5, 1500), (0.5, 10_000))
 POWERS = ((2, 0.2, 600, 0.4), (3, 0.3, 1000, 0.1), (4, 0.1, 2500, 0.05), (2, 1.0, 400, 0.3))
 """Actions, share of uniform choices, rounds and rate."""
@@ -37,7 +50,7 @@ def main() -> None:
     parser.add_argument("--logs", type=int, default=1000, help="of each world")
     parser.add_argument("--docs", action="store_true", help="write into the documentation")
     given = parser.parse_args()
-    parts = (policies, direct, by_features, differences, looks, power)
+    parts = (policies, direct, by_features, differences, looks, live_looks, power)
     text = "\n\n".join("\n".join(part(given.logs)) for part in parts)
     print(text)
     if given.docs:
@@ -137,6 +150,39 @@ def looks(n_logs: int) -> Iterator[str]:
             wrong += _ever_excludes_0(apart * rewards, np.abs(apart)), (p_values < 0.05).any()
         once, always = map(_percent, wrong / n_logs)
         yield f"| {rate:.0%} | {n_rounds:,} | {once} | {always} |"
+
+
+def live_looks(n_logs: int) -> Iterator[str]:
+    """The same of live runs: where actions earn the same, and of one explorer's two lives."""
+    n_logs = min(n_logs, LIVE_LOGS)
+    yield (
+        f"**Looks at live runs**, after every round, {n_logs} logs of each. Where all actions earn "
+        "the same, so do all explorers in every round. One explorer that lives twice through a "
+        "log, by other draws, earns the same on average over such lives, but not in these two:"
+    )
+    yield ""
+    yield (
+        "| explorers | world | rounds | interval for one look, of the rounds | for any time "
+        "| how far lives are apart |"
+    )
+    yield "| --- | --- |" + " ---: |" * 4
+    for explorers, world, n_rounds in LIVE_LOOKED_AT:
+        is_twice = explorers[0] == explorers[1]
+        here = live_runs.WORLDS[world]
+        if not is_twice:
+            here = dataclasses.replace(here, alike=True)
+        wrong, apart = np.zeros(2), []
+        for seed in range(n_logs):
+            log = EvaluatedLog(here.log(n_rounds, seed), here.reward_range)
+            seeds = (seed, seed + n_logs) if is_twice else (seed, seed)
+            *_, terms, bounds = live_runs.looks(log, explorers, seeds)
+            p_values = live_runs.p_values(terms, bounds)
+            wrong += _ever_excludes_0(terms[0], np.abs(terms[0])), (p_values < 0.05).any()
+            apart.append(terms[0].mean())
+        once, always = map(_percent, wrong / n_logs)
+        name = f"`{explorers[0]}` {'twice' if is_twice else f'and `{explorers[1]}`'}"
+        kind = world if is_twice else f"{world}, all alike"
+        yield f"| {name} | {kind} | {n_rounds:,} | {once} | {always} | {np.std(apart):.3f} |"
 
 
 def power(n_logs: int) -> Iterator[str]:

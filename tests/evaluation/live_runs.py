@@ -10,8 +10,13 @@ import numpy as np
 from melee import Agent
 from melee.arrays import Floats
 from melee.evaluation import evaluate_live_many, evaluate_many
+from melee.evaluation.anytime import evidence
+from melee.evaluation.differences import anytime_terms
 from melee.evaluation.live import LiveEvaluation
+from melee.evaluation.log import EvaluatedLog
+from melee.evaluation.luck import N_REPLAYS
 from melee.evaluation.off_policy import Evaluation
+from melee.evaluation.replay import Replay, accepted_share, averaged, replay, starts
 from melee.history import History, Round
 from melee.shares import Mask
 
@@ -41,6 +46,8 @@ class World:
         The share of the log's decisions that are uniform; others follow a rule of its own.
     strength, rate
         How much contexts matter, and about how often a click or an order comes.
+    alike
+        Whether all actions earn the same in a context.
     """
 
     n_actions: int
@@ -49,6 +56,7 @@ class World:
     strength: float = 2.0
     rate: float = 0.4
     number: int = 0
+    alike: bool = False
 
     @property
     def actions(self) -> list[str]:
@@ -68,6 +76,8 @@ class World:
         device = rng.integers(len(DEVICES), size=n_rounds)
         own = np.random.default_rng([51, self.number])
         weights = self.strength * own.normal(size=(5, self.n_actions)) / math.sqrt(2.0)
+        if self.alike:
+            weights[:] = weights[:, :1]
         scores = np.column_stack([x, np.eye(3)[device]]) @ weights
         if self.rewards == "label":
             means = np.eye(self.n_actions)[scores.argmax(axis=1)]
@@ -128,6 +138,32 @@ WORLDS = {
     "ratings": World(3, rewards="rating", number=11),
     "revenue, mixed log": World(3, rewards="revenue", rate=0.2, logging=0.6, number=12),
 }
+
+
+def looks(
+    log: EvaluatedLog,
+    explorers: tuple[str, str],
+    seeds: tuple[int, int],
+    n_replays: int = N_REPLAYS,
+) -> tuple[Replay, Replay, Floats, Floats]:
+    """The lives of two explorers through a log, and the terms of their difference for any time.
+
+    Terms and their bounds are what `evidence` takes, of which each row is a look. With the same
+    seed twice both are accepted by the same draws, as by `evaluate_live_many`.
+    """
+    every, lived = np.arange(log.n_rounds), []
+    for explorer, seed in zip(explorers, seeds, strict=True):
+        start = starts(log, explorer, seed)
+        runs = [replay(log, start(i), every, seed, f"whole {i}") for i in range(n_replays)]
+        lived.append(averaged(runs))
+    one, other = lived
+    apart = (one.chosen - other.chosen)[every, log.actions] / log.probabilities
+    return one, other, *anytime_terms(apart, log.units, 1.0 / accepted_share(log))
+
+
+def p_values(terms: Floats, bounds: Floats) -> Floats:
+    """The p-value after each round."""
+    return np.minimum(1.0, 2.0 * np.exp(-evidence(terms, bounds).max(axis=1)))
 
 
 @dataclasses.dataclass

@@ -1,5 +1,6 @@
 """What learning policies would have earned live: replays of logs against live runs."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -10,11 +11,12 @@ from numpy.testing import assert_allclose
 from melee import Agent, evaluate_live
 from melee.errors import InputError, UnknownNameError
 from melee.evaluation import Difference, LiveEvaluation, evaluate_live_many
+from melee.evaluation.anytime import anytime_interval
 from melee.evaluation.log import EvaluatedLog
 from melee.evaluation.luck import lives, luck
 from melee.evaluation.replay import accepted_share, replay, starts
 from melee.history import History, Round
-from tests.evaluation.live_runs import EXPLORERS, WORLDS, cells
+from tests.evaluation.live_runs import EXPLORERS, WORLDS, cells, looks, p_values
 from tests.evaluation.test_evaluate import (
     StubAgent,
     adaptive_log,
@@ -215,9 +217,11 @@ def test_a_difference_is_that_of_both_estimates_and_turns_with_the_baseline():
         [turned.value, turned.low, turned.high], [-forth.value, -forth.high, -forth.low]
     )
     assert forth.low < forth.value < forth.high
-    assert math.isnan(forth.p_value)
-    assert math.isnan(forth.anytime_low)
-    assert str(forth) == f"{forth.value:.4f} [{forth.low:.4f}, {forth.high:.4f}]"
+    assert_allclose(
+        [turned.anytime_low, turned.anytime_high, turned.p_value],
+        [-forth.anytime_high, -forth.anytime_low, forth.p_value],
+    )
+    assert str(forth).startswith(f"{forth.value:.4f} [{forth.low:.4f}, {forth.high:.4f}]; at any t")
     assert f"minus {EXPLORER}: {forth}" in str(there["linucb"])
 
 
@@ -233,6 +237,7 @@ def test_luck_that_two_policies_share_is_no_part_of_their_difference():
     log = uniform_log(800)
     twice = evaluate_live_many(log, {"one": EXPLORER, "other": EXPLORER}, baseline="one")
     assert compared(twice, "other")[1:4] == (0.0, 0.0, 0.0)
+    assert compared(twice, "other").p_value == 1.0
     specs = ["linucb:alpha=1.0", "linucb:alpha=1.1"]
     alike: dict[str, Any] = evaluate_live_many(log, specs, baseline=specs[0])
     one, difference = alike[specs[1]], compared(alike, specs[1])
@@ -245,7 +250,8 @@ def test_a_difference_is_in_the_unit_of_the_rewards():
     found = evaluate_live(history, "linucb", reward_range=(50, 1050)).difference
     assert plain is not None
     assert found is not None
-    assert_allclose(found[1:4], [1000.0 * number for number in plain[1:4]], rtol=1e-6)
+    assert_allclose(found[1:6], [1000.0 * number for number in plain[1:6]], rtol=1e-6)
+    assert_allclose(found.p_value, plain.p_value, rtol=1e-6)
 
 
 def test_where_the_log_cannot_tell_of_one_of_two_there_is_no_difference():
@@ -262,6 +268,84 @@ def test_a_baseline_that_is_not_there_is_refused():
         evaluate_live_many(clean_log(), ["linucb"], baseline="linucp")
     with pytest.raises(InputError, match="a policy is named 'logged'"):
         evaluate_live_many(clean_log(), {"logged": "linucb"})
+
+
+# -- at any time -------------------------------------------------------------------------------
+
+LINUCB = "linucb:alpha=0.2"
+
+
+def test_evidence_for_any_time_is_that_of_the_lives_and_reads_no_later_round():
+    log = EvaluatedLog(uniform_log(300))
+    found: dict[str, Any] = evaluate_live_many(
+        uniform_log(300), [LINUCB, EXPLORER], baseline=LINUCB
+    )
+    _, _, terms, bounds = looks(log, (EXPLORER, LINUCB), (0, 0))
+    assert (np.abs(terms) <= bounds[:, None]).all()
+    assert_allclose(compared(found, EXPLORER).p_value, p_values(terms, bounds)[-1], rtol=1e-9)
+    ends = anytime_interval(terms, bounds)[:2]
+    difference = compared(found, EXPLORER)
+    assert_allclose([difference.anytime_low, difference.anytime_high], ends, rtol=1e-9)
+    # What was seen by round 200 is what it was with 200 rounds, so looking costs nothing.
+    early = looks(EvaluatedLog(uniform_log(300)[:200]), (EXPLORER, LINUCB), (0, 0))[2]
+    assert_allclose(terms[:, :200], early, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("world", "explorers"),
+    [
+        ("clicks, 3 actions", (LINUCB, EXPLORER)),
+        ("clicks, mixed log", ("softmax", LINUCB)),
+        ("rare clicks", ("thompson", "uniform")),
+    ],
+)
+def test_looking_after_every_round_at_explorers_that_earn_the_same(world, explorers):
+    alike = dataclasses.replace(WORLDS[world], alike=True)
+    n_rounds, n_logs = 250, 60
+    wrong = wrong_by_normal = 0
+    for seed in range(n_logs):
+        log = EvaluatedLog(alike.log(n_rounds, seed))
+        one, other, terms, bounds = looks(log, explorers, (seed, seed), n_replays=1)
+        assert np.abs(one.chosen - other.chosen).mean() > 0.05  # they do not do the same
+        wrong += bool((p_values(terms, bounds) < 0.05).any())
+        count = np.arange(1, n_rounds + 1)
+        mean = terms[0].cumsum() / count
+        spread = np.maximum((terms[0] ** 2).cumsum() / count - mean**2, 1e-12)
+        wrong_by_normal += bool((np.abs(mean) > 1.96 * np.sqrt(spread / count))[20:].any())
+    assert wrong <= 0.05 * n_logs
+    assert wrong_by_normal > 0.15 * n_logs  # what looking costs with an interval for one look
+
+
+def test_what_two_lives_earned_on_average_is_held_at_all_times():
+    world, held, n_logs = WORLDS["labels, mixed log"], 0, 30
+    for seed in range(n_logs):
+        log = EvaluatedLog(world.log(400, seed))
+        # As `World.log` draws them: the first draws are those of contexts.
+        _, means = world.contexts(400, np.random.default_rng([52, world.number, seed]))
+        order = [log.index[label] for label in world.actions]
+        one, other, terms, bounds = looks(log, (LINUCB, EXPLORER), (seed, seed), n_replays=2)
+        ahead = ((one.chosen - other.chosen)[:, order] * means).sum(axis=1)
+        counts = range(25, 401, 25)
+        ends = [anytime_interval(terms[:, :n], bounds) for n in counts]
+        truths = [ahead[:n].mean() for n in counts]
+        held += all(low <= m <= high for (low, high, _), m in zip(ends, truths, strict=True))
+        # They come to be apart: an average of policies that change, not of any one.
+        assert ahead[300:].mean() != ahead[:100].mean()
+    assert held >= 0.95 * n_logs
+
+
+def test_explorers_that_earn_more_are_found_by_who_looks_and_sooner_the_more_they_do():
+    by_world = []
+    for world in ("labels", "clicks, 2 actions"):
+        rounds = []
+        for seed in range(8):
+            log = EvaluatedLog(WORLDS[world].log(1200, seed))
+            *_, terms, bounds = looks(log, (LINUCB, "uniform"), (seed, seed), n_replays=1)
+            small = p_values(terms, bounds) < 0.05
+            assert small.any(), (world, seed)
+            rounds.append(int(small.argmax()))
+        by_world.append(np.median(rounds))
+    assert 20 < by_world[0] < 200 < by_world[1] < 900
 
 
 # -- what a log cannot tell --------------------------------------------------------------------

@@ -99,7 +99,7 @@ def test_evaluate_leads_with_what_explorers_would_earn_live_and_what_that_assume
     said = " ".join(run("evaluate", log, "--explorers", EXPLORER).stdout.split())
     live, trained = said.index("Live: what each would"), said.index("Trained on this log")
     assert live < trained
-    for words in ("live estimate", "difference", "beyond logged by the same rounds"):
+    for words in ("live estimate", "at any time", "beyond logged by the same rounds"):
         assert live < said.index(words) < trained
     assert "contexts and rewards not to depend on earlier decisions" in said
     assert "Each explorer learns from what the log tried, not from its own choices" in said
@@ -133,6 +133,9 @@ def test_evaluate_writes_the_same_numbers_as_csv_and_json(log):
     assert found.difference is not None
     ends = [rows[1][f"live_difference{end}"] for end in ("", "_low", "_high")]
     assert ends == list(found.difference.estimate[1:])
+    ends = [rows[1][f"live_difference_anytime{end}"] for end in ("_low", "_high")]
+    assert ends == [found.difference.anytime_low, found.difference.anytime_high]
+    assert rows[1]["live_p_value"] == found.difference.p_value == float(table[1]["live_p_value"])
     assert np.isclose(rows[0]["ips"], clean_log(500).rewards.mean())
     assert rows[1]["dr_low"] < rows[1]["dr"] < rows[1]["dr_high"]
     assert rows[1]["refused"] is None

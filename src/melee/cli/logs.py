@@ -197,7 +197,7 @@ _DIFFERENCE = {
 _EMPTY: dict[str, Any] = {
     "policy": "",
     **dict.fromkeys(("live", "live_low", "live_high", "live_rounds", "live_refused")),
-    **dict.fromkeys(("live_difference", "live_difference_low", "live_difference_high")),
+    **{f"live_{column}": None for column in _DIFFERENCE if column != "baseline"},
     **{f"{name}{end}": None for name in _ESTIMATORS for end in ("", "_low", "_high")},
     **dict.fromkeys(_DIFFERENCE),
     "effective_sample_size": None,
@@ -228,9 +228,8 @@ def _with_live(row: dict[str, Any], found: "LiveEvaluation | MeleeError") -> dic
         return row | {"live_refused": getattr(found, "reason", str(found))}
     said = [f"live: {warning}" for warning in found.warnings if warning not in row["warnings"]]
     numbers = {"live": found.value, "live_low": found.low, "live_high": found.high}
-    if found.difference is not None:
-        names = ("live_difference", "live_difference_low", "live_difference_high")
-        numbers |= dict(zip(names, found.difference.estimate[1:], strict=True))
+    compared = _compared(found.difference)
+    numbers |= {f"live_{column}": compared[column] for column in compared if column != "baseline"}
     said = row["warnings"] + said
     return row | numbers | {"live_rounds": found.n_accepted, "warnings": said}
 
@@ -304,19 +303,24 @@ def _show_live(rows: list[dict[str, Any]], baseline: str, confidence: float) -> 
         title="Live: what each would have earned on its own",
         title_justify="left",
         caption=f"Mean rewards with {confidence:.4g} confidence intervals, and what is earned "
-        f"beyond {baseline} by the same rounds, for one look. {ASSUMES}",
+        f"beyond {baseline} by the same rounds, for one look; the second interval, and p, hold "
+        f"however often you look, and are about the lives that they had in this log. {ASSUMES}",
         caption_justify="left",
     )
     table.add_column("explorer", overflow="fold")
-    for name in ("live estimate", "difference"):
+    for name in ("live estimate", "difference", "at any time", "p"):
         table.add_column(name, justify="right", overflow="fold")
-    table.add_column("rounds it speaks of", justify="right")
+    table.add_column("rounds", justify="right")
 
     def cells(row: dict[str, Any], narrow: bool) -> list[str]:
         shown = [
             "–" if row[name] is None else "\n".join(_digits(row, name, narrow=narrow))
             for name in ("live", "live_difference")
         ]
+        shown += ["–", "–"]
+        if row["live_p_value"] is not None:
+            _, always = _digits(row, "live_difference", "_anytime", narrow=narrow)
+            shown[2:] = always, f"{row['live_p_value']:.2g}"
         return [*shown, "–" if row["live"] is None else f"{row['live_rounds']:,}"]
 
     _fill(table, rows[1:], cells)

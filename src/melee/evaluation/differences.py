@@ -30,9 +30,9 @@ class Difference(NamedTuple):
         The difference with its interval, which is right if it is looked at once, as planned.
     anytime_low, anytime_high
         A wider interval, which holds however often one looks, and if one stops because of it. It
-        takes for granted that no round's probabilities go below the least that the log has. NaN,
-        and so is the p-value, where some rounds of the log stand for more than others, and of live
-        runs.
+        takes for granted that no round's probabilities go below the least that the log has. Of
+        policies that learn, it is about the average of what they earned as they stood in each
+        round. NaN, and so is the p-value, where some rounds of the log stand for more than others.
     p_value
         Of no difference, and valid at any time, too: it is below 0.05 if and only if the 0.95
         interval for any time excludes 0.

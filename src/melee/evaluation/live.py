@@ -27,6 +27,19 @@ run show 0.02. `tests/evaluation` repeats the simulation.
 **Differences** between two policies are by `dr` and by the same rounds, halves and draws, so that
 what luck they share cancels.
 
+**At any time** there is evidence of the difference between these very lives. A round's term is (w -
+v) · (reward - b), for the weights w and v that both policies' probabilities as they stood give to
+what was logged, each on average over the replays, and a b that was known before. Given all that
+came before, its mean is by how much what the one would earn now, as it stands, is above what the
+other would; what they are taught by it comes later. So, less that mean, terms are differences of a
+martingale, whatever the policies learn, and `melee.evaluation.anytime` bounds their average. The
+null hypothesis is: on average over the rounds so far, the policies, each as it stood then, would
+earn the same. It is about the lives that they had through this log, not about those that they would
+have through another: of the luck of learning it says nothing, where the interval for one look
+does. Other terms would be right, too, and were left out: whether the round was accepted by both, by
+either or by none has the same mean and more noise; predictions of a model of earlier rounds made
+intervals 7 % narrower at best with 2,000 rounds, and 4 % wider with 400.
+
 A log in which some rounds stand for more than others, as those were dropped, cannot tell: a policy
 that met a round many times over would learn more from it than from the rounds it stands for.
 
@@ -45,7 +58,8 @@ import numpy as np
 from melee.checks import RewardRange
 from melee.errors import MeleeError, whole_number
 from melee.evaluation import estimates
-from melee.evaluation.differences import LOGGED, Difference, unequal
+from melee.evaluation.anytime import anytime_interval
+from melee.evaluation.differences import LOGGED, Difference, anytime_terms, unequal
 from melee.evaluation.estimates import Estimate
 from melee.evaluation.log import EvaluatedLog
 from melee.evaluation.luck import (
@@ -98,9 +112,10 @@ class LiveEvaluation:
     warnings
         Sentences that should be read before the numbers are used.
     difference
-        To the logged policy, or to the baseline of `evaluate_live_many`, by the same rounds and for
-        one look: what is for any time is NaN. None for the baseline itself, and where the log
-        cannot tell of one of the two.
+        To the logged policy, or to the baseline of `evaluate_live_many`, by the same rounds. What
+        holds at any time is about the lives that both had through this log, on average over the
+        rounds so far. None for the baseline itself, and where the log cannot tell of one of the
+        two.
     """
 
     policy: str
@@ -220,7 +235,10 @@ def evaluate_live_many(
 
     As many calls of `evaluate_live`, except that the model of rewards is learned once, and that
     they can be compared with each other: `difference` is by the same rounds, halves and draws for
-    both, so that luck they share cancels.
+    both, so that luck they share cancels. It has an interval for one look, of what runs earn on
+    average; and an interval and a p-value that hold however often one looks while the log grows, of
+    the lives that both have had through it: by how much what the one earned, as it stood in each
+    round, was above what the other did, on average over the rounds so far.
 
     Parameters
     ----------
@@ -229,7 +247,7 @@ def evaluate_live_many(
     baseline
         Which of them the others are compared with; by default the policy that wrote the log.
     confidence, seed, reward_range
-        As of `evaluate_live`.
+        As of `evaluate_live`. For looks at any time, the same at every look.
 
     Examples
     --------
@@ -239,6 +257,8 @@ def evaluate_live_many(
     >>> found["linucb"].value > found["uniform"].value
     True
     >>> found["linucb"].difference.low > 0.2
+    True
+    >>> found["linucb"].difference.p_value < 0.05
     True
     """
     check_confidence(confidence)
@@ -321,11 +341,12 @@ def _compared(
     ends = estimates.mean_interval(by_dr, -extra, extra, confidence)
     estimate = Estimate("difference", float(by_dr.mean()), *ends)
     by_halves, _ = luck(apart, seed, OF_DIFFERENCES)
-    wide = _widened(estimate, *by_halves, confidence, least=-1.0)
-    size = log.unit.high - log.unit.low
-    value, low, high = (size * number for number in wide[1:])
-    never = (math.nan,) * 3
-    return dataclasses.replace(found, difference=Difference(baseline, value, low, high, *never))
+    _, value, low, high = _widened(estimate, *by_halves, confidence, least=-1.0)
+    # The bound depends on nothing but the least probability: it is the same at every look.
+    terms, bounds = anytime_terms(apart.weights, log.units, 1.0 / accepted_share(log))
+    at_any_time = anytime_interval(terms, bounds, confidence)
+    difference = Difference(baseline, value, low, high, *at_any_time)
+    return dataclasses.replace(found, difference=log.unit.back_difference(difference))
 
 
 def _without_support(log: EvaluatedLog) -> str | None:
