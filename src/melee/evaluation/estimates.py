@@ -40,6 +40,13 @@ sample size, so the extra round matters as one effective observation would, and 
 the log grows. Rewards are taken to lie in [0, 1], and so are means of them: the ends are cut there.
 `melee.evaluation.units` moves rewards of any unit there, and estimates back.
 
+Heavy rounds that did not come leave nothing but weights that average less than 1, which `ips` does
+not look at and `snips` makes up for. So the high end of `ips` is at least that of `snips`. On 326
+cells of 80 random worlds with 50 to 1000 rounds, 150 logs each, its intervals held in 92.7 % at
+least, where they had held in 84.5 %, and became 2.4 % wider, 9 % at most. Tried as well: the extra
+round by the greatest weights (0.845 as before, 6 % wider), and the variance that the probabilities
+of all actions promise (as safe, 1.6 % wider, but these are not always known).
+
 **Dropped rounds.** Where a round stands for several, of which the others were dropped from the log
 at random, its weight counts it so often: it is multiplied by the round's *size*, how many rounds it
 stands for over how many one stands for on average. Estimates are means over all rounds, then, but
@@ -50,9 +57,10 @@ Sizes are 1 where none was dropped.
 
 Of 400 simulated logs for each of 13 worlds (mild and heavy weights, rare and nearly certain
 rewards) with 200 and 2000 rounds, those with an effective sample size of at least 10 had the truth
-within their 95 % intervals in 92 to 100 % of cases, by each of `ips`, `snips` and `doubly_robust`.
-The exception was `ips` with 88 and 91 % in two worlds where a weight of 30 comes once in 160
-rounds, and 200 rounds were logged: a log that happens to lack it looks harmless. A plain t interval
+within their 95 % intervals in 93 to 100 % of cases, by each of `ips`, `snips` and `doubly_robust`;
+in two of them a weight of 30 comes once in 160 rounds, and a third of the logs of 200 lack it. In
+the random worlds above `snips` held in 91 % where it is at its worst, with failures in 2 % of the
+rounds and weights of up to 13, and `doubly_robust` in 94 %. A plain t interval
 held the truth in as few as 43 %. One corrected for skewness (Hall, 1992) did as badly, and with the
 extra round it was as safe as this one but up to three times as wide. `tests/evaluation` repeats the
 simulation.
@@ -101,12 +109,16 @@ def ips(
 ) -> Estimate:
     """Inverse propensity scoring: the mean of weight · reward.
 
+    Its interval reaches as high as that of `snips`, which knows where heavy rounds did not come.
+
     >>> print(ips(np.array([2.0, 0.0, 2.0, 0.0] * 25), np.tile([1.0, 1.0, 0.0, 0.0], 25)))
     0.5000 [0.3238, 0.6883]
     """
     values = ratio_terms(weights * rewards, sizes)
     _, success = extra_weights(weights, rewards, sizes)
     low, high = mean_interval(values, 0.0, success, confidence)
+    if weights.any():
+        high = max(high, snips(weights, rewards, confidence, sizes).high)
     return _estimate("ips", values.mean(), low, high)
 
 
