@@ -177,7 +177,8 @@ def live_looks(n_logs: int) -> Iterator[str]:
             seeds = (seed, seed + n_logs) if is_twice else (seed, seed)
             *_, terms, bounds = live_runs.looks(log, explorers, seeds)
             p_values = live_runs.p_values(terms, bounds)
-            wrong += _ever_excludes_0(terms[0], np.abs(terms[0])), (p_values < 0.05).any()
+            is_small = bool((p_values < 0.05).any())
+            wrong += _ever_excludes_0(terms[0], np.abs(terms[0])), is_small
             apart.append(terms[0].mean())
         once, always = map(_percent, wrong / n_logs)
         name = f"`{explorers[0]}` {'twice' if is_twice else f'and `{explorers[1]}`'}"

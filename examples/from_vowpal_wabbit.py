@@ -149,7 +149,7 @@ def example(
         path = log or Path(directory) / "shop.dsjson"
         if log is None:
             write_log(path, rounds)
-        history = History.read(path, strict=False, usable=True)
+        history = History.read(path)
     print(history)
 
     faults = [finding for finding in melee.examine(history) if finding.level != "ok"]

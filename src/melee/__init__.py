@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from melee.agent import Agent, Decision, Explanation, Ranking, compile_now
     from melee.bandit import Bandit, Choice
     from melee.datasets import load_suite, read_table, rectangles
-    from melee.errors import DataError, InputError, MeleeError, MeleeWarning
+    from melee.errors import DataError, InputError, LeftOutWarning, MeleeError, MeleeWarning
     from melee.evaluation import evaluate, evaluate_live, evaluate_live_many, evaluate_many, examine
     from melee.explorers import EXPLORERS, parse, register
     from melee.history import History, Round
@@ -35,6 +35,7 @@ __all__ = [
     "Explanation",
     "History",
     "InputError",
+    "LeftOutWarning",
     "MeleeError",
     "MeleeWarning",
     "Prepared",
@@ -62,7 +63,7 @@ __all__ = [
 _HOMES = {
     "melee.agent": ["Agent", "Decision", "Explanation", "Ranking", "compile_now"],
     "melee.datasets": ["load_suite", "read_table", "rectangles"],
-    "melee.errors": ["DataError", "InputError", "MeleeError", "MeleeWarning"],
+    "melee.errors": ["DataError", "InputError", "LeftOutWarning", "MeleeError", "MeleeWarning"],
     "melee.evaluation": [
         "evaluate",
         "evaluate_live",

@@ -32,18 +32,22 @@ class MeleeWarning(UserWarning):
     """Something that works, and that a user should know of."""
 
 
+class LeftOutWarning(MeleeWarning):
+    """Bad rows of a file were left out; the sentence has their number and the first reasons."""
+
+
 class UnknownNameError(InputError, KeyError):
     """A name is not in a registry; the sentence lists what exists."""
 
     __str__ = Exception.__str__  # KeyError would print the repr, quotes included
 
 
-def warn_caller(sentence: str) -> None:
+def warn_caller(sentence: str, kind: type[MeleeWarning] = MeleeWarning) -> None:
     """Warn of something, as of the line outside of this package that led to it."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and _is_ours(frame.f_globals):
         frame, level = frame.f_back, level + 1
-    warnings.warn(sentence, MeleeWarning, stacklevel=level)
+    warnings.warn(sentence, kind, stacklevel=level)
 
 
 def _is_ours(names: dict[str, Any]) -> bool:

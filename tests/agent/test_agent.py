@@ -307,7 +307,7 @@ def test_a_torn_line_does_not_swallow_the_next_round(tmp_path):
     log.write_bytes(b'{"context": {"a')
     made = agent(log=log)
     made.learn(made.act([1.0]).id, 1.0)
-    history = History.read(log, strict=False)
+    history = History.read(log, usable=False)
     assert len(history) == 1
     assert len(history.problems) == 1
 

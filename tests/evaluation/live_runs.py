@@ -163,7 +163,8 @@ def looks(
 
 def p_values(terms: Floats, bounds: Floats) -> Floats:
     """The p-value after each round."""
-    return np.minimum(1.0, 2.0 * np.exp(-evidence(terms, bounds).max(axis=1)))
+    found: Floats = np.minimum(1.0, 2.0 * np.exp(-evidence(terms, bounds).max(axis=1)))
+    return found
 
 
 @dataclasses.dataclass

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from melee.contexts import Named
-from melee.errors import DataError, InputError
+from melee.errors import DataError, InputError, LeftOutWarning
 from melee.history import History, Round
 from melee.history.dsjson import line_of
 
@@ -283,8 +283,8 @@ def test_any_of_three_fields_tells_the_action(tmp_path, told):
 def test_a_bad_decision_is_refused_with_its_line(tmp_path, changes, sentence):
     file = file_of(tmp_path, DECISION, {**DECISION, **changes})
     with pytest.raises(DataError, match=rf"line 2: .*{sentence}"):
-        History.read(file)
-    history = History.read(file, strict=False)
+        History.read(file, strict=True)
+    history = History.read(file, usable=False)
     assert len(history) + len(history.problems) == 2
 
 
@@ -294,7 +294,7 @@ def test_costs_of_any_size_are_read_as_they_are(tmp_path):
     assert History.read(file).rewards.tolist() == [1.0, -3.0, 7.0, 0.0]
     endless = file_of(tmp_path, DECISION, {**DECISION, "_label_cost": 1e300})
     with pytest.raises(DataError, match=r"line 2: the reward is -1e.300; expected a finite number"):
-        History.read(endless)
+        History.read(endless, strict=True)
 
 
 def test_a_line_stands_for_those_that_were_dropped(tmp_path):
@@ -400,7 +400,7 @@ def test_where_actions_count_from_0_the_label_tells(tmp_path):
     assert one.pmf is None
     unlabelled = {key: value for key, value in DECISION.items() if key not in LABEL[2:]}
     with pytest.raises(DataError, match=r"the action is told by a: \[0, 1, 2\]"):
-        History.read(file_of(tmp_path, {**unlabelled, "a": [0, 1, 2]}))
+        History.read(file_of(tmp_path, {**unlabelled, "a": [0, 1, 2]}), strict=True)
 
 
 def test_lines_are_left_out_by_reason_the_most_frequent_first(tmp_path):
@@ -415,15 +415,16 @@ def test_lines_are_left_out_by_reason_the_most_frequent_first(tmp_path):
         {**DECISION, "_skipLearn": True},
     )
     with pytest.raises(DataError, match=r"line 1: the pmf sums to 1\.1166667"):
-        History.read(file)
-    history = History.read(file, strict=False, usable=True)
+        History.read(file, strict=True)
+    with pytest.warns(LeftOutWarning, match="3 of 7 lines are left out, line 1 the first: the pmf"):
+        history = History.read(file)
     assert len(history) == 1
     assert [(n_rows, first.row, first.is_sound) for n_rows, first in history.left_out] == [
         (3, 1, False),
         (2, 2, True),
         (1, 5, True),
     ]
-    kept = History.read(file, strict=False)  # for a doctor to see
+    kept = History.read(file, usable=False)  # for a doctor to see
     assert len(kept) == 4
     assert len(kept.problems) == 3
 

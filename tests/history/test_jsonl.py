@@ -103,8 +103,8 @@ def test_a_bad_line_is_refused_with_its_number(tmp_path, line, sentence):
     file = tmp_path / "log.jsonl"
     file.write_bytes(GOOD + b"\n" + line.strip() + b"\n" + GOOD)
     with pytest.raises(DataError, match=rf"log\.jsonl, line 3: .*{sentence}"):
-        History.read(file)
-    history = History.read(file, strict=False)
+        History.read(file, strict=True)
+    history = History.read(file, usable=False)
     assert len(history) + len(history.problems) == 3
     assert all(problem.row == 3 for problem in history.problems)
 
@@ -120,7 +120,7 @@ def test_rounds_of_a_bad_log_are_kept_as_they_are(tmp_path):
         GOOD[:20],
     ]
     file.write_bytes(b"".join(lines))
-    history = History.read(file, strict=False)
+    history = History.read(file, usable=False)
     assert history.rewards.tolist() == [1.0, -3.0, 1.0]
     assert str(history[1].time) == "nan"
     assert str(history[1].pmf) == "{'sports': nan}"
@@ -134,8 +134,8 @@ def test_a_torn_last_line_is_told_from_a_bad_one(tmp_path):
     file = tmp_path / "log.jsonl"
     file.write_bytes(GOOD + GOOD[:40])
     with pytest.raises(DataError, match=r"line 2: the last line is torn: .* delete the line"):
-        History.read(file)
-    history = History.read(file, strict=False)
+        History.read(file, strict=True)
+    history = History.read(file, usable=False)
     assert len(history) == 1
     assert "torn" in history.problems[0].sentence
 
@@ -158,8 +158,8 @@ def test_a_line_without_end_does_not_fill_the_memory(tmp_path, monkeypatch):
     with pytest.raises(
         DataError, match="line 2: it has more than 100 bytes; the limit is 100: set MELEE_MAX"
     ):
-        History.read(file)
-    history = History.read(file, strict=False)
+        History.read(file, strict=True)
+    history = History.read(file, usable=False)
     assert len(history) == 2
     assert history.problems[0].row == 2
     with pytest.raises(InputError, match="bytes as a line; the limit is 100"):
@@ -171,13 +171,13 @@ def test_a_torn_gzip_file_gives_the_lines_before_if_asked(tmp_path):
     packed = gzip.compress(GOOD * 1000, compresslevel=0)
     file.write_bytes(packed[: len(packed) // 2])
     with pytest.raises(DataError, match="the gzip data is cut off or damaged"):
-        History.read(file)
-    history = History.read(file, strict=False)
+        History.read(file, strict=True)
+    history = History.read(file, usable=False)
     assert 0 < len(history) < 1000
     assert history.problems[0].row == len(history) + 1
     file.write_bytes(b"plain")
     with pytest.raises(DataError, match="the gzip data is cut off or damaged"):
-        History.read(file)
+        History.read(file, strict=True)
 
 
 def test_the_same_history_compresses_to_the_same_bytes(tmp_path):

@@ -103,14 +103,14 @@ def test_the_context_of_others_may_be_a_struct_numbers_or_json(tmp_path, context
 def test_a_bad_row_is_refused_with_its_number(tmp_path, columns, sentence):
     good = {"x": [1.0, 2.0], "action": ["a", "b"], "reward": [1, 0], "probability": [0.5, 0.5]}
     with pytest.raises(DataError, match=sentence):
-        History.read(written(tmp_path, **{**good, **columns}))
+        History.read(written(tmp_path, **{**good, **columns}), strict=True)
 
 
 def test_a_log_without_probabilities_can_be_read_to_be_diagnosed(tmp_path):
     file = written(tmp_path, x=[1.0, 2.0], action=["a", None], reward=[5, 0])
     with pytest.raises(DataError, match="row 1: the probability is missing"):
-        History.read(file)
-    history = History.read(file, strict=False)
+        History.read(file, strict=True)
+    history = History.read(file, usable=False)
     assert history.rewards.tolist() == [5.0]
     assert math.isnan(history.probabilities[0])
     assert history.problems[0].row == 2
@@ -129,7 +129,7 @@ def test_a_torn_table_is_refused(tmp_path):
     History([Round({"x": 1.0}, 1, 1.0, 0.5)] * 100).write(file)
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(DataError, match="not a complete Parquet file"):
-        History.read(file)
+        History.read(file, strict=True)
 
 
 def test_a_flipped_bit_is_noticed(tmp_path):
@@ -139,14 +139,14 @@ def test_a_flipped_bit_is_noticed(tmp_path):
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
     with pytest.raises(DataError, match="row 1: from here on the table cannot be read"):
-        History.read(file)
+        History.read(file, strict=True)
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path):
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
     pq.write_table(table, tmp_path / "log.parquet")
     with pytest.raises(DataError, match="two columns of one name"):
-        History.read(tmp_path / "log.parquet")
+        History.read(tmp_path / "log.parquet", strict=True)
 
 
 def test_many_rows_keep_their_numbers(tmp_path):
@@ -154,4 +154,4 @@ def test_many_rows_keep_their_numbers(tmp_path):
     reward = [0.5] * (n - 1) + [-2e200]
     file = written(tmp_path, x=[1.0] * n, action=[1] * n, reward=reward, probability=[0.5] * n)
     with pytest.raises(DataError, match=rf"row {n}: the reward is -2e\+200"):
-        History.read(file)
+        History.read(file, strict=True)

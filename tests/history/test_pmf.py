@@ -155,8 +155,8 @@ def test_a_torn_line_is_ended_and_the_list_given_again(tmp_path, monkeypatch):
     with pytest.raises(
         DataError, match=r"line 2: the line is torn: it is not JSON; its writer was"
     ):
-        History.read(file)
-    history = History.read(file, strict=False)
+        History.read(file, strict=True)
+    history = History.read(file, usable=False)
     assert [problem.row for problem in history.problems] == [2]
     assert [one.action for one in history] == ["article 3", "article 5"]
 
@@ -167,7 +167,7 @@ def test_every_beginning_of_a_line_is_called_torn(tmp_path):
     for length in range(1, len(whole) - 1):
         file.write_bytes(whole + whole[:length] + b"\n" + whole)
         with pytest.raises(DataError, match="line 2: the line is torn"):
-            History.read(file)
+            History.read(file, strict=True)
 
 
 def test_a_log_read_from_its_middle_says_what_is_missing(tmp_path):
@@ -179,8 +179,8 @@ def test_a_log_read_from_its_middle_says_what_is_missing(tmp_path):
     with pytest.raises(
         DataError, match=r"line 1: the pmf is in the list of actions '\w+', which no"
     ):
-        History.read(file)
-    assert len(History.read(file, strict=False).problems) == 3
+        History.read(file, strict=True)
+    assert len(History.read(file, usable=False).problems) == 3
 
 
 def test_a_bad_round_still_gives_its_list(tmp_path):
@@ -189,7 +189,7 @@ def test_a_bad_round_still_gives_its_list(tmp_path):
     log.append([chosen("article 3")])
     log.append([chosen("article 4")])
     file.write_text(file.read_text().replace('"action":', '"arm":', 1))
-    history = History.read(file, strict=False)
+    history = History.read(file, usable=False)
     assert [problem.row for problem in history.problems] == [1]
     assert history == History([chosen("article 4")])
 
@@ -231,8 +231,8 @@ def test_a_pmf_that_does_not_add_up_is_refused(given_pmf, sentence, tmp_path):
     line = {"context": {}, "action": "a", "probability": 0.5, "reward": 1, "pmf": given_pmf}
     file.write_text(json.dumps(line) + "\n")
     with pytest.raises(DataError, match=f"line 1: .*{sentence}"):
-        History.read(file)
-    History.read(file, strict=False)  # a pmf like that is a problem, or for the doctor to judge
+        History.read(file, strict=True)
+    History.read(file, usable=False)  # a pmf like that is a problem, or for the doctor to judge
 
 
 def test_a_small_file_of_many_actions_takes_little_memory(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,7 +45,7 @@ def doctor(
     from melee.history import History
 
     declared = _range(reward_range)
-    history = History.read(log, strict=False)
+    history = History.read(log, usable=False)
     findings = examine(history, reward_range=declared)
     if format == "json":
         print(json.dumps([finding._asdict() for finding in findings], indent=2))
@@ -103,7 +104,7 @@ def evaluate(
     Also what they earn when the log trains them, which spares them the price of exploring.
     """
     check_format(format, "table", "csv", "json")
-    from melee.errors import InputError
+    from melee.errors import InputError, LeftOutWarning
     from melee.evaluation import evaluate_live_many, evaluate_many
     from melee.explorers import parse
     from melee.history import History
@@ -112,7 +113,9 @@ def evaluate(
     for spec in specs:
         parse(spec)
     declared = _range(reward_range)
-    history = History.read(log, strict=strict, usable=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeftOutWarning)
+        history = History.read(log, strict=strict)
     _say_left_out(history)
     found = evaluate_many(
         history,

@@ -55,7 +55,7 @@ _LAST_SECOND = 253402300799  # of the year 9999
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,12})?(Z|[+-]\d\d:\d\d)?")
 
 
-def read(path: Path, *, strict: bool = True, usable: bool = False) -> History:
+def read(path: Path, *, strict: bool = False, usable: bool = True) -> History:
     """The rounds of a dsjson file."""
 
     def fields(raw: bytes) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """Histories: rounds in order, and the files that they are kept in.
 
-A round is checked where it is made (`read_round`). A log by someone else may be wrong, though,
-and to say what is wrong with it, it must be read: with `strict=False` readers keep the rounds
-as they are. There, a number that is none is NaN, and a row that cannot be read at all, such as
-one without an action, is left out and listed in `History.problems`.
+A round is checked where it is made (`read_round`). A file may hold bad ones, though, and no file
+is lost for one of its rows: readers leave bad rows out, list them in `History.problems`, and warn
+once. With `strict=True` the first one refuses the file. To say what is wrong with rounds they must
+be read: with `usable=False` they are kept as they are, a number that is none is NaN, and only what
+cannot be read at all, such as a row without an action, is left out.
 
 A row may also hold no round, with nothing wrong about it: a checkpoint, or a decision that is not
 to be learned from. Such rows are left out and listed, strict or not.
@@ -20,7 +21,7 @@ import numpy as np
 
 from melee.arrays import Floats
 from melee.atomic import write_atomically
-from melee.errors import DataError, InputError, unknown
+from melee.errors import DataError, InputError, LeftOutWarning, unknown, warn_caller
 from melee.history.rounds import Round, as_read, check_round, read_round
 from melee.labels import Label
 
@@ -34,6 +35,9 @@ ENDINGS = {
     ".dsjson.gz": "dsjson",
 }
 """Endings of the files that histories are kept in, and their formats."""
+
+MOST_REASONS = 3
+"""So many a warning tells."""
 
 TOO_DEEP = "it is nested too deeply; expected values, or lists and objects of a few levels"
 
@@ -73,8 +77,8 @@ class History:
     Attributes
     ----------
     problems
-        Rows that a reader left out: those without a round, and with `strict=False` bad ones, too.
-        A slice has none.
+        Rows that a reader left out, bad ones and those without a round, and why; `left_out` has
+        them by reason. A slice has none.
 
     Examples
     --------
@@ -190,10 +194,14 @@ class History:
         path: str | PathLike[str],
         *,
         format: str | None = None,  # noqa: A002
-        strict: bool = True,
-        usable: bool = False,
+        strict: bool = False,
+        usable: bool = True,
     ) -> Self:
         """The rounds of a file.
+
+        Bad rows are left out and listed in `problems`, with one `LeftOutWarning` for all of them. A
+        file that has rows, of which none holds a round, is refused. Rows that hold no round by
+        themselves, such as checkpoints of VowpalWabbit's logs, are listed and not warned of.
 
         Parameters
         ----------
@@ -203,13 +211,11 @@ class History:
         format
             `jsonl`, `parquet` or `dsjson`, where the name does not say it.
         strict
-            Refuse the file at its first bad round. Otherwise keep numbers as they are, with NaN
-            for what is none, and list the rows that cannot be read in `problems`. Rows that hold
-            no round by themselves, such as checkpoints of VowpalWabbit's logs, are listed there
-            in any case.
+            Refuse the file at its first bad row.
         usable
-            With `strict=False`, leave out and list bad rounds as well, instead of keeping them for
-            a doctor to see.
+            False keeps bad rounds for a doctor to see (`examine`): numbers as they are, with NaN
+            for what is none. Left out and listed, without a warning, is then only what cannot be
+            read at all.
         """
         file = Path(path)
         module = _format(file, format)
@@ -268,9 +274,36 @@ def gather(
             sentence = str(error) if isinstance(error, InputError) else TOO_DEEP
             is_sound = isinstance(error, NoRoundError)
             if strict and not is_sound:
-                raise DataError(f"{path}, {row} {number}: {sentence}") from None
+                raise DataError(
+                    f"{path}, {row} {number}: {sentence} (without strict, what cannot be read is "
+                    "left out, and counted)"
+                ) from None
             history.problems.append(SkippedRow(number, sentence, is_sound))
+    n_rows, n_sound = (
+        len(history) + len(history.problems),
+        sum(p.is_sound for p in history.problems),
+    )
+    if make is read_round and history.problems and not len(history):
+        raise DataError(f"{path}: no {row} holds a round: {_reasons(history, row, n_rows)}")
+    if usable and n_sound < len(history.problems):
+        warn_caller(
+            f"{path}: {_reasons(history, row, n_rows)}; History.problems lists all, and "
+            "strict=True refuses such a file",
+            LeftOutWarning,
+        )
     return history
+
+
+def _reasons(history: History, row: str, n_rows: int) -> str:
+    """How many rows are left out, and why: the first reasons, bad rows before those without one."""
+    groups = sorted(history.left_out, key=lambda group: group.first.is_sound)
+    said = [
+        f"{group.n_rows:,} of {n_rows:,} {row}s {'is' if group.n_rows == 1 else 'are'} left out, "
+        f"{row} {group.first.row} the first: {group.first.sentence}"
+        for group in groups[:MOST_REASONS]
+    ]
+    rest = sum(group.n_rows for group in groups[MOST_REASONS:])
+    return "; ".join([*said, *([f"{rest:,} more for other reasons"] if rest else [])])
 
 
 def _format(path: Path, given: str | None) -> ModuleType:

@@ -123,7 +123,7 @@ def bounded(line: bytes) -> bytes:
     return line
 
 
-def read(path: Path, *, strict: bool = True, usable: bool = False) -> History:
+def read(path: Path, *, strict: bool = False, usable: bool = True) -> History:
     """The rounds of a file of JSON lines."""
     lists: dict[str, Places] = {}
     sets: dict[str, dict[Label, Any]] = {}
@@ -167,8 +167,8 @@ def lines(path: Path) -> Iterator[tuple[int, bytes | InputError]]:
         yield (
             number + 1,
             InputError(
-                f"the gzip data is cut off or damaged ({error}); copy the file again, or read it "
-                "with strict=False to keep the lines before"
+                f"the gzip data is cut off or damaged ({error}); copy the file again; the "
+                "lines before can be read"
             ),
         )
     except OSError as error:
@@ -186,10 +186,7 @@ def load(raw: bytes) -> Any:
     is_last = not raw.endswith(b"\n")
     if is_last or _begins_json(raw):
         which = "last line is torn: it has no end, and" if is_last else "line is torn: it"
-        sentence = (
-            f"the {which} is not JSON; its writer was stopped: delete the line, or read with "
-            "strict=False to leave it out"
-        )
+        sentence = f"the {which} is not JSON; its writer was stopped: delete the line"
     raise InputError(sentence)
 
 

@@ -30,7 +30,7 @@ JSON = ("context", "action", "pmf", "features")
 _INDEX = re.compile(r"__index_level_\d+__")  # what pandas adds
 
 
-def read(path: Path, *, strict: bool = True, usable: bool = False) -> History:
+def read(path: Path, *, strict: bool = False, usable: bool = True) -> History:
     """The rounds of a Parquet file."""
     return gather(path, "row", rows(path), fields, strict=strict, usable=usable)
 

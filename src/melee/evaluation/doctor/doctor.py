@@ -33,7 +33,7 @@ def examine(history: "History", *, reward_range: RewardRange = None) -> list[Fin
     Parameters
     ----------
     history
-        The log, read with `History.read(path, strict=False)`, so that what is wrong is still there.
+        The log, read with `History.read(path, usable=False)`, so that what is wrong is still there.
     reward_range
         The least and the greatest reward there can be; others are then an error.
 
