@@ -241,6 +241,19 @@ def test_the_commands_say_how_many_lines_are_left_out_and_why(decisions):
     assert f"line {n_lines - 1}: pdrop is 1" in str(strict.exception)
 
 
+def test_the_format_of_a_log_may_be_told(decisions, tmp_path):
+    path, _ = decisions
+    other = tmp_path / "decisions.json"
+    other.write_bytes((tmp_path / "log.dsjson").read_bytes())
+    with pytest.raises(InputError, match=r"or give the format \(--log-format\): dsjson, jsonl"):
+        runner.invoke(app, ["doctor", str(other)], catch_exceptions=False)
+    told = ("--log-format", "dsjson", "--format", "json")
+    for command in ("doctor", "evaluate"):
+        options = () if command == "doctor" else ("--explorers", EXPLORER)
+        expected = run(command, path, *options, "--format", "json").stdout
+        assert run(command, str(other), *options, *told).stdout == expected
+
+
 def test_a_log_that_cannot_evaluate_anything_is_refused_with_its_reason(tmp_path):
     path = tmp_path / "short.jsonl"
     clean_log(15).write(path)

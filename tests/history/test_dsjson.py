@@ -344,11 +344,40 @@ WITHOUT_A_ROUND: dict[str, tuple[dict[str, Any], str]] = {
     "with a null for a label": ({**DECISION, "_label_cost": None}, "without a label"),
     "of several slots": (
         {"c": {**SHARED, "_slots": [{"_id": "top"}]}, "_outcomes": [OUTCOME], "pdrop": 0.9},
-        "of several slots at once",
+        "for slots, mostly several at once",
     ),
     "of several slots, without a label": (
         {"c": {"x": 1.0, "_multi": IN_SLOTS, "_slots": [{}, {}]}},
-        "of several slots at once",
+        "for slots",
+    ),
+    "of a single slot": (
+        {
+            "Timestamp": "2021-02-04T16:31:29.2460000",
+            "c": {**SHARED, "_slots": [{"_id": "top"}]},
+            "_outcomes": [
+                {**OUTCOME, "_o": [{"v": 1.0, "Index": "0"}], "_original_label_cost": -1}
+            ],
+            "_ba": [0],
+        },
+        "for slots",
+    ),
+    "of slots that take some of the actions": (
+        {
+            "c": {**SHARED, "_slots": [{"_inc": [0, 1], "Slot": {"x": 1}}, {"_inc": [2]}]},
+            "_outcomes": [
+                {"_label_cost": 0, "_a": [1, 0], "_p": [0.5, 0.5], "_o": [0]},
+                {"_label_cost": 0, "_a": [2], "_p": [1], "_o": [0]},
+            ],
+        },
+        "for slots",
+    ),
+    "of a slate, with one cost for all": (
+        {
+            "_label_cost": -0.5,
+            "c": {"x": 1.0, "_multi": IN_SLOTS, "_slots": [{"x": 2.0}, {"x": 3.0}]},
+            "_outcomes": [{"_id": 0, "_a": [0], "_p": [1.0]}, {"_id": 1, "_a": [0], "_p": [1.0]}],
+        },
+        "for slots",
     ),
     "of a number": (
         {"_label_ca": {"action": 4.1, "cost": 0.2, "pdf_value": 0.05}, "c": {"x": 1}},
@@ -364,6 +393,16 @@ WITHOUT_A_ROUND: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "with feedback": (
         {**DECISION, "o": [{"v": {"v=click": 1}, "_definitely_bad": False}]},
+        "with feedback in place of a cost",
+    ),
+    "with feedback, and the cost that it had": (
+        {
+            **DECISION,
+            "a": [0, 1, 2],
+            "_label_cost": -1.0,
+            "_original_label_cost": -0.5,
+            "o": [{"v": {"v=like": 1}, "_definitely_bad": True}],
+        },
         "with feedback in place of a cost",
     ),
 }
@@ -392,6 +431,47 @@ def test_what_vowpal_wabbit_ignores_does_not_cost_a_round(tmp_path):
     assert History.read(file_of(tmp_path, {**DECISION, **ignored})) == History.read(
         file_of(tmp_path, DECISION)
     )
+
+
+def test_a_file_of_lines_of_every_kind_is_read_by_its_rounds_and_counted_by_reason(tmp_path):
+    others = [line for line, _ in WITHOUT_A_ROUND.values()]
+    history = History.read(file_of(tmp_path, *others, DECISION, *others))
+    assert len(history) == 1
+    counts = {first.sentence: n_rows for n_rows, first in history.left_out}
+    assert (
+        counts["a decision for slots, mostly several at once (--ccb_explore_adf, --slates)"] == 10
+    )
+    assert counts["a decision of a number instead of an action (--cats)"] == 4
+    assert counts["a decision with feedback in place of a cost (--experimental_igl)"] == 4
+    assert sum(counts.values()) == 2 * len(others)
+
+
+def test_lines_of_the_other_json_are_named(tmp_path):
+    plain = {
+        "User": {"x": 1},
+        "_label_Action": 1,
+        "_label_Cost": -1,
+        "_multi": [{"b": 1}, {"b": 2}],
+    }
+    with pytest.raises(DataError, match="its actions are not under c, as --json of VowpalWabbit"):
+        History.read(file_of(tmp_path, plain))
+
+
+@pytest.mark.parametrize("n_actions", [3, 6, 7, 12, 700])
+def test_probabilities_of_six_digits_are_taken(tmp_path, n_actions):
+    for share in (float(f"{1.0 / n_actions:.6f}"), int(1e6 / n_actions) / 1e6):
+        decision = {
+            **UNLABELLED,
+            "_label_cost": -1.0,
+            "_label_probability": share,
+            "_label_Action": 1,
+            "a": list(range(1, n_actions + 1)),
+            "p": [share] * n_actions,
+            "c": {"_multi": [{}] * n_actions},
+        }
+        (one,) = History.read(file_of(tmp_path, decision))
+        assert one.pmf is not None
+        assert len(one.pmf) == n_actions
 
 
 def test_where_actions_count_from_0_the_label_tells(tmp_path):

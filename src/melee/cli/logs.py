@@ -30,6 +30,12 @@ RewardRangeOption = Annotated[
         metavar="LOW,HIGH", help="The least and the greatest reward there can be, such as -5,20."
     ),
 ]
+LogFormat = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT", help="jsonl, parquet or dsjson, where the name does not say it."
+    ),
+]
 _COLORS = {"ok": "green", "warning": "yellow", "error": "red"}
 
 
@@ -37,6 +43,7 @@ _COLORS = {"ok": "green", "warning": "yellow", "error": "red"}
 def doctor(
     log: LogFile,
     reward_range: RewardRangeOption = None,
+    log_format: LogFormat = None,
     format: Annotated[str, typer.Option(help="table or json.")] = "table",  # noqa: A002
 ) -> None:
     """Look for faults in a log; exits with 1 if there are errors."""
@@ -45,7 +52,7 @@ def doctor(
     from melee.history import History
 
     declared = _range(reward_range)
-    history = History.read(log, usable=False)
+    history = History.read(log, format=log_format, usable=False)
     findings = examine(history, reward_range=declared)
     if format == "json":
         print(json.dumps([finding._asdict() for finding in findings], indent=2))
@@ -96,6 +103,7 @@ def evaluate(
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Of the explorers.")] = 0,
     reward_range: RewardRangeOption = None,
+    log_format: LogFormat = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a log with a bad line.")] = False,
     format: Annotated[str, typer.Option(help="table, csv or json.")] = "table",  # noqa: A002
 ) -> None:
@@ -115,7 +123,7 @@ def evaluate(
     declared = _range(reward_range)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeftOutWarning)
-        history = History.read(log, strict=strict)
+        history = History.read(log, format=log_format, strict=strict)
     _say_left_out(history)
     found = evaluate_many(
         history,

@@ -31,7 +31,7 @@ it does for VowpalWabbit, and the probabilities of the others are not known.
 
 Lines that hold no round are left out with their reason, strict or not (`no_round`): decisions that
 are not to be learned from (`_skipLearn`, or `_deferred` and never shown), without a label, of
-several slots, of a number instead of an action, or with labels of single actions or feedback in
+slots, of a number instead of an action, or with labels of single actions or feedback in
 place of a cost; rewards that found no decision; checkpoints.
 """
 
@@ -173,6 +173,11 @@ def decode(decision: Any) -> dict[str, Any]:
         raise NoRoundError(reason)
     shared = decision["c"] if isinstance(decision.get("c"), dict) else {}
     actions = shared.get("_multi")
+    if "_multi" in decision:
+        raise InputError(
+            "its actions are not under c, as --json of VowpalWabbit has them; expected a decision "
+            "as --dsjson has it, with its probability: log that"
+        )
     if not isinstance(actions, list) or not actions:
         raise InputError(
             "it has no actions in c._multi; expected a decision of a contextual bandit: leave out "
@@ -218,7 +223,7 @@ def no_round(decision: dict[str, Any]) -> str | None:
     listed = shared.get("_multi")
     names = {name for offered in _objects(listed) for name in offered}
     if {"_outcomes", "_slots", "_slot_id"} & (decision.keys() | shared.keys() | names):
-        return "a decision of several slots at once (--ccb_explore_adf, --slates)"
+        return "a decision for slots, mostly several at once (--ccb_explore_adf, --slates)"
     if "_label_ca" in decision or "pdf" in decision:
         return "a decision of a number instead of an action (--cats)"
     if any(name.lower().startswith("_label") for name in names):

@@ -315,7 +315,7 @@ def _format(path: Path, given: str | None) -> ModuleType:
         if name is None:
             raise InputError(
                 f"{path}: cannot tell the format from the name; known endings are "
-                f"{', '.join(ENDINGS)}, or give the format: {', '.join(_formats())}"
+                f"{', '.join(ENDINGS)}, or give the format (--log-format): {', '.join(_formats())}"
             )
     if name not in _formats():
         raise unknown("format", str(name), _formats())

@@ -15,7 +15,7 @@ from melee.history.pmf import Pmf, weighed
 from melee.labels import Label, check_label
 
 TOLERANCE = 1e-6
-"""How far probabilities may be off: logs often keep six or seven digits."""
+"""How far each probability may be off: logs often keep six or seven digits."""
 MOST_STOOD_FOR = 1e6
 """Rounds that one may stand for: VowpalWabbit's float32 can hardly tell more from endless."""
 
@@ -182,15 +182,15 @@ def check_round(round_: Round) -> None:
     check_stands_for(round_.stands_for)
     if round_.pmf is None:
         return
-    total = 0.0
+    total, n_actions = 0.0, 0
     for label, p, n in weighed(round_.pmf):
-        total += p * n
+        total, n_actions = total + p * n, n_actions + n
         if not 0.0 <= p <= 1.0:
             raise InputError(
                 f"the pmf of action {shown(label)} is {p}; expected between 0 and 1: log the "
                 "probabilities of all eligible actions"
             )
-    if abs(total - 1.0) > TOLERANCE:
+    if abs(total - 1.0) > TOLERANCE * n_actions:
         raise InputError(
             f"the pmf sums to {total:.9g}; expected 1: log the probabilities of all eligible "
             "actions, or no pmf"
