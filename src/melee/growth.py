@@ -169,6 +169,10 @@ def transfer(
             takes.append(take)
             puts.append(put)
         target[np.ix_(*puts)] = source[np.ix_(*takes)]
+    for learner in learners(new):
+        if hasattr(learner, "renumber"):
+            blocks = np.arange(n_rows(learner) // K)[:, None]
+            learner.renumber(np.where(kept < 0, -1, blocks * K + kept).ravel())
     grown: Rescaled = _with_settings(old, new)
     return grown
 

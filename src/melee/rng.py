@@ -10,8 +10,10 @@ The words are drawn by SplitMix64 (Steele, Lea and Flood, 2014).
 """
 
 import zlib
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from melee.arrays import Words
 from melee.compiled import kernel
@@ -55,7 +57,7 @@ def stream(seed: int, *names: str | int) -> Words:
 
 
 @kernel
-def mix(word: np.uint64) -> np.uint64:
+def mix(word: Any) -> Any:
     """Scatter the bits of a word (SplitMix64's finalizer)."""
     word = (word ^ (word >> _U30)) * _MIX_1
     word = (word ^ (word >> _U27)) * _MIX_2
@@ -73,6 +75,13 @@ def uniform(rng: Words) -> float:
     """The next number in [0, 1)."""
     rng[1] += _GOLDEN
     return float(mix(rng[1]) >> _U11) * (1.0 / 9007199254740992.0)
+
+
+def uniforms(rng: Words, n: int) -> npt.NDArray[np.float64]:
+    """The next n of them, outside of kernels."""
+    words = rng[1] + _GOLDEN * np.arange(1, n + 1, dtype=np.uint64)
+    rng[1] = words[-1]
+    return np.asarray((mix(words) >> _U11).astype(np.float64) * (1.0 / 9007199254740992.0))
 
 
 @kernel

@@ -84,6 +84,7 @@ def check_numbers(model: "Model") -> None:
     if isinstance(inner, Paired):
         columns = inner.units.columns
         fine = fine and bool((columns >= -1).all() and (columns < model.n_features).all())
+    fine = fine and all(getattr(learner, "is_sound", True) for learner in growth.learners(inner))
     if not fine:
         raise DataError("rounds, actions or columns that do not exist")
 

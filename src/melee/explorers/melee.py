@@ -78,7 +78,7 @@ from melee.learners.adaptive import (
     mix,
     own_variance,
 )
-from melee.learners.interface import predict_all, spread, spread_guess
+from melee.learners.interface import predict_all, spread, spread_guess_all
 from melee.learners.offers import choice, differ, n_choices, plays_of
 from melee.policy_optimizers import fit
 from melee.settings import count, flag, number, text
@@ -122,7 +122,7 @@ CAREFUL = 10.0
 class Policy(NamedTuple):
     """The weights of the policy, and the range of its inputs in training."""
 
-    how: Floats  # (10,) how the learner mixes its members and where they pull to
+    how: Floats  # (11,) how the learner mixes its members and where they pull to
     gate: Floats  # (shared inputs,)
     bold: Floats  # (inputs,)
     careful: Floats  # (inputs,)
@@ -505,8 +505,8 @@ def melee_distribution(state: MeleeState, x: Floats, t: int, rng: Words, pmf: Fl
             pmf[a] = state.means[a]
     else:
         guard.latest[0] = 0.0 if familiar else 1.0
+        spread_guess_all(learner, x, 0, state.spreads[:n_actions])
         for a in range(n_actions):
-            state.spreads[a] = spread_guess(learner, x, a)
             pmf[a] = score(state, x, a, n_actions, best, familiar)
         edge = contested(pmf, state.means)
         for a in range(n_actions):

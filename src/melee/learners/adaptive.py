@@ -1,8 +1,8 @@
-"""A learner that knows its noise: three ridges, of unlike trust in the context, mixed by evidence.
+"""A learner that knows its noise: models of unlike trust in the context, mixed by evidence.
 
 Where rewards are clean labels, hidden units and a weak penalty learn most; where they are mostly
 noise, as clicks are, the same model learns the noise. Nobody can say beforehand which it is, so
-three models of every action learn side by side:
+four models of every action learn side by side, three ridges and a forest:
 
 - *wide*: all inputs, hidden units included, under a weak penalty;
 - *plain*: the features alone, under a strong one;
@@ -38,9 +38,23 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from melee.arrays import Amounts, Floats, Positive, Scratch, Within
+from melee.arrays import Amounts, Floats, Ints, Positive, Scratch, Within
 from melee.compiled import implements, kernel
 from melee.learners.base import Learner
+from melee.learners.forest import (
+    CLOSE,
+    TREES,
+    Forest,
+    add_doubts,
+    add_said,
+    doubt_of,
+    find,
+    grow,
+    is_grown,
+    said_of,
+    take,
+    trust_less,
+)
 from melee.learners.interface import (
     correct,
     fade,
@@ -53,6 +67,7 @@ from melee.learners.interface import (
     predict_all,
     spread,
     spread_guess,
+    spread_guess_all,
 )
 from melee.learners.linear import add_to_row, dot, dot_row
 from melee.learners.offers import (
@@ -93,18 +108,18 @@ REMEMBERED = 0.1
 FIRST_ROUNDS = 8.0
 """Rounds for each action that count as the first."""
 
-PRIOR, NOISE, DEVIATION, LOW, SPAN, RARE, GRADED = 3, 4, 5, 6, 7, 8, 9
-"""Places in `now`, after the weights of the three members."""
+WIDE, PLAIN, AVERAGE, FOREST, PRIOR, NOISE, DEVIATION, LOW, SPAN, RARE, GRADED = range(11)
+"""Places in `now`, the weights of the members first."""
 ROUNDS, SUM, SQUARES, LEAST, MOST, AT_LEAST, AT_MOST, FIRST, FIRST_SUM = range(9)
 """Places in `totals`."""
-TRUST, BIAS_AVERAGE, BIAS_PLAIN, PULL = 0, 1, 2, 5
+TRUST, BIAS_AVERAGE, BIAS_PLAIN, PULL, BIAS_FOREST = 0, 1, 2, 5, 10
 """Places in `how`; three numbers for the bias of the plain member, five for the pull."""
 
-HOW: Floats = np.array([0.1, -1.7, 0.4, -0.7, -0.3, 0.2, 4.0, 6.0, -1.0, 0.4])
+HOW: Floats = np.array([0.1, -1.7, 0.4, -0.7, -0.3, 0.2, 4.0, 6.0, -1.0, 0.4, -1.0])
 """How members are mixed where no policy says it, rounded from what a training of `melee` found:
-trust; the bias of average; that of plain, b₀ + b₁·odd + b₂·graded; and the prior mean, low + σ(p₀ +
+trust; the bias of average; that of plain, b₀ + b₁·odd + b₂·graded; the prior mean, low + σ(p₀ +
 p₁·odd + p₂·graded + p₃·log ρ + p₄·log K)·(r̄ - low), which is r̄ but where rewards look like those
-of labels."""
+of labels; and the bias of the forest."""
 
 
 class Member(NamedTuple):
@@ -133,25 +148,27 @@ class Member(NamedTuple):
 
 
 class Adaptive(NamedTuple):
-    """The three members, how well they have predicted, and what follows from that."""
+    """The members, how well they have predicted, and what follows from that."""
 
     wide: Member
     plain: Member
     average: Member
-    how: Floats  # (10,)
+    forest: Forest
+    how: Floats  # (11,)
     totals: Annotated[
         Floats, Within((0.0, -1e150, 0.0, -1e150, -1e150, 0.0, 0.0, 0.0, -1e150))
     ]  # (9,) rounds; sum, squares, least and most of the targets; how many were the least and the
     # most; how many were the first, and their sum
-    errors: Amounts  # (3,) squared errors of the members
+    errors: Amounts  # (4,) squared errors of the members
     lately: Floats  # (rows,) average errors of the mixture, in units of the noise
     watched: Amounts  # (rows,) rounds since the last change
     changes: Amounts  # (1,) that were noticed
     now: Annotated[
-        Floats, Within((0.0, 0.0, 0.0, -1e150, 1e-300, 1e-300, -1e150, 1e-300, -100.0, 0.0))
-    ]  # (10,) weights of the members, prior mean, noise, deviation, low, span; how much rarer than
+        Floats, Within((0.0, 0.0, 0.0, 0.0, -1e150, 1e-300, 1e-300, -1e150, 1e-300, -100.0, 0.0))
+    ]  # (11,) weights of the members, prior mean, noise, deviation, low, span; how much rarer than
     # labels the first rewards were, in logarithms of odds; graded
     narrow: Scratch  # (features + 1,)
+    means: Scratch  # (2, rows) average rewards, and the rounds that speak for them
     one: Annotated[Floats, Within(1.0, 1.0)]  # (1,) the intercept of a context
     places: Scratch  # (actions,), whose length says how many there are to choose from
 
@@ -167,6 +184,7 @@ class Adaptive(NamedTuple):
         exact: bool,
         n_actions: int | None = None,
         n_own: int = 0,
+        n_trees: int = 0,
     ) -> "Adaptive":
         """Models that predict the average reward everywhere."""
         n_plain = n_inputs - n_hidden
@@ -174,14 +192,16 @@ class Adaptive(NamedTuple):
             wide=Member.start(n_rows, n_inputs, ridge, exact=exact),
             plain=Member.start(n_rows, n_plain, strong, exact=exact),
             average=Member.start(n_rows, min(n_own + 1, n_inputs), 1.0, exact=exact and n_own > 0),
+            forest=Forest.start(n_rows, n_plain - 1, n_trees),
             how=HOW.copy(),
             totals=np.array([0.0, 0.0, 0.0, 1e100, -1e100, 0.0, 0.0, 0.0, 0.0]),
-            errors=np.zeros(3),
+            errors=np.zeros(4),
             lately=np.zeros(n_rows),
             watched=np.zeros(n_rows),
             changes=np.zeros(1),
-            now=np.zeros(10),
+            now=np.zeros(11),
             narrow=np.zeros(n_plain),
+            means=np.zeros((2, n_rows)),
             one=np.ones(1),
             places=np.zeros(n_rows if n_actions is None else n_actions),
         )
@@ -194,9 +214,18 @@ class Adaptive(NamedTuple):
         return isinstance(self.wide.ridge, Ridge)
 
     def encourage(self, row: int, value: float, rounds: float) -> None:
-        """All three are encouraged."""
-        for member in (self.wide, self.plain, self.average):
+        """All of them are encouraged."""
+        for member in (self.wide, self.plain, self.average, self.forest):
             member.encourage(row, value, rounds)
+
+    def renumber(self, models: Ints) -> None:
+        """Give the models that rounds are kept of new numbers; -1 leaves those rounds out."""
+        self.forest.renumber(models)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether whatever it names by number exists."""
+        return self.forest.is_sound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,8 +254,8 @@ class AdaptiveLearner(Learner):
 
     def start_widened(self, n_rows: int, n_inputs: int, n_hidden: int) -> Adaptive:
         """The same where the plain member does not see some of the inputs."""
-        penalties = float(self.ridge), float(self.strong)
-        return Adaptive.start(n_rows, n_inputs, n_hidden, *penalties, exact=True)
+        sizes, penalties = (n_rows, n_inputs, n_hidden), (float(self.ridge), float(self.strong))
+        return Adaptive.start(*sizes, *penalties, exact=True, n_trees=TREES)
 
     def start_shared(self, n_rows: int, n_inputs: int, n_hidden: int, n_actions: int) -> Adaptive:
         """The same for so many candidates, which share models.
@@ -346,22 +375,23 @@ def mix(learner: Adaptive) -> None:
     now[GRADED] = (n - totals[AT_LEAST] - totals[AT_MOST]) / (n + 2.0)
     odd = abs(now[RARE])
     bias = how[BIAS_PLAIN] + how[BIAS_PLAIN + 1] * odd + how[BIAS_PLAIN + 2] * now[GRADED]
-    now[0], now[1], now[2] = 0.0, bias, how[BIAS_AVERAGE]
+    now[WIDE], now[PLAIN], now[AVERAGE] = 0.0, bias, how[BIAS_AVERAGE]
+    now[FOREST] = how[BIAS_FOREST] if is_grown(learner.forest) else -math.inf
     best = -math.inf
-    for m in range(3):
+    for m in range(PRIOR):
         error = (errors[m] / square + 0.2 * DOUBT) / (n + 0.2)
         now[m] -= 0.5 * how[TRUST] * min(n, WINDOW) * math.log(error)
         best = max(best, now[m])
     total = 0.0
-    for m in range(3):
+    for m in range(PRIOR):
         now[m] = math.exp(now[m] - best)
         total += now[m]
     left = 0.0
-    for m in range(3):
+    for m in range(PRIOR):
         now[m] = now[m] / total if now[m] >= NEGLIGIBLE * total else 0.0
         left += now[m]
     error = 0.0
-    for m in range(3):
+    for m in range(PRIOR):
         now[m] /= left
         error += now[m] * errors[m]
     error = (error + DOUBT * square) / (n + 1.0)
@@ -465,13 +495,16 @@ def adaptive_predict(learner: Adaptive, x: Floats, row: int) -> float:
     now, total = learner.now, 0.0
     wide, model = choice(x, row)
     narrow(learner, wide)
-    if now[0] > 0.0:
-        total += now[0] * member_predict(learner.wide, wide, model, now[PRIOR])
-    if now[1] > 0.0:
-        total += now[1] * member_predict(learner.plain, learner.narrow, model, now[PRIOR])
-    if now[2] > 0.0:
+    if now[WIDE] > 0.0:
+        total += now[WIDE] * member_predict(learner.wide, wide, model, now[PRIOR])
+    if now[PLAIN] > 0.0:
+        total += now[PLAIN] * member_predict(learner.plain, learner.narrow, model, now[PRIOR])
+    if now[AVERAGE] > 0.0:
         own = wide[own_from(learner, wide) :]
-        total += now[2] * member_predict(learner.average, own, model, now[PRIOR])
+        total += now[AVERAGE] * member_predict(learner.average, own, model, now[PRIOR])
+    if now[FOREST] > 0.0:
+        find(learner.forest, wide)
+        total += now[FOREST] * said_of(learner.forest, model)
     return raised(x, row, total)
 
 
@@ -487,17 +520,20 @@ def adaptive_predict_all(learner: Adaptive, x: Floats, first: int, out: Floats) 
     narrow(learner, wide)
     for a in range(out.shape[0]):
         out[a] = 0.0
-    if now[0] > 0.0:
+    if now[WIDE] > 0.0:
         for a in range(out.shape[0]):
-            out[a] += now[0] * member_predict(learner.wide, wide, first + a, now[PRIOR])
-    if now[1] > 0.0:
+            out[a] += now[WIDE] * member_predict(learner.wide, wide, first + a, now[PRIOR])
+    if now[PLAIN] > 0.0:
         for a in range(out.shape[0]):
             said = member_predict(learner.plain, learner.narrow, first + a, now[PRIOR])
-            out[a] += now[1] * said
-    if now[2] > 0.0:
+            out[a] += now[PLAIN] * said
+    if now[AVERAGE] > 0.0:
         for a in range(out.shape[0]):
             said = member_predict(learner.average, learner.one, first + a, now[PRIOR])
-            out[a] += now[2] * said
+            out[a] += now[AVERAGE] * said
+    if now[FOREST] > 0.0:
+        find(learner.forest, wide)
+        add_said(learner.forest, first, now[FOREST], out)
 
 
 @implements(spread, Adaptive)
@@ -506,28 +542,61 @@ def adaptive_spread(learner: Adaptive, x: Floats, row: int) -> float:
     now, total = learner.now, 0.0
     wide, model = choice(x, row)
     narrow(learner, wide)
-    if now[0] > 0.0:
-        total += now[0] * spread(learner.wide.ridge, wide, model)
-    if now[1] > 0.0:
-        total += now[1] * spread(learner.plain.ridge, learner.narrow, model)
-    if now[2] > 0.0:
-        total += now[2] * spread(learner.average.ridge, wide[own_from(learner, wide) :], model)
+    if now[WIDE] > 0.0:
+        total += now[WIDE] * spread(learner.wide.ridge, wide, model)
+    if now[PLAIN] > 0.0:
+        total += now[PLAIN] * spread(learner.plain.ridge, learner.narrow, model)
+    if now[AVERAGE] > 0.0:
+        total += now[AVERAGE] * spread(learner.average.ridge, wide[own_from(learner, wide) :], model)
+    if now[FOREST] > 0.0:
+        find(learner.forest, wide)
+        total += now[FOREST] * doubt_of(learner.forest, model)
     return float(now[NOISE] * spread_with(x, row, total))
+
+
+@kernel
+def guess_of_ridges(learner: Adaptive, x: Floats, model: int) -> float:
+    """About as large as the spread of the ridges, without the noise; `narrow` is that of x."""
+    now, total = learner.now, 0.0
+    if now[WIDE] > 0.0:
+        total += now[WIDE] * member_guess(learner.wide, x, model)
+    if now[PLAIN] > 0.0:
+        total += now[PLAIN] * member_guess(learner.plain, learner.narrow, model)
+    if now[AVERAGE] > 0.0:
+        total += now[AVERAGE] * member_guess(learner.average, x[own_from(learner, x) :], model)
+    return total
 
 
 @implements(spread_guess, Adaptive)
 def adaptive_spread_guess(learner: Adaptive, x: Floats, row: int) -> float:
     """The same by diagonals, in O(D)."""
-    now, total = learner.now, 0.0
+    now = learner.now
     wide, model = choice(x, row)
     narrow(learner, wide)
-    if now[0] > 0.0:
-        total += now[0] * member_guess(learner.wide, wide, model)
-    if now[1] > 0.0:
-        total += now[1] * member_guess(learner.plain, learner.narrow, model)
-    if now[2] > 0.0:
-        total += now[2] * member_guess(learner.average, wide[own_from(learner, wide) :], model)
+    total = guess_of_ridges(learner, wide, model)
+    if now[FOREST] > 0.0:
+        find(learner.forest, wide)
+        total += now[FOREST] * doubt_of(learner.forest, model)
     return float(now[NOISE] * spread_with(x, row, total))
+
+
+@implements(spread_guess_all, Adaptive)
+def adaptive_spread_guess_all(learner: Adaptive, x: Floats, first: int, out: Floats) -> None:
+    """The same for every row."""
+    now = learner.now
+    if differ(x):
+        for a in range(out.shape[0]):
+            out[a] = spread_guess(learner, x, first + a)
+        return
+    wide, _ = choice(x, first)
+    narrow(learner, wide)
+    for a in range(out.shape[0]):
+        out[a] = guess_of_ridges(learner, wide, first + a)
+    if now[FOREST] > 0.0:
+        find(learner.forest, wide)
+        add_doubts(learner.forest, first, now[FOREST], out)
+    for a in range(out.shape[0]):
+        out[a] *= now[NOISE]
 
 
 @kernel
@@ -557,9 +626,20 @@ def doubt(learner: Adaptive) -> None:
     member_fade(learner.wide)
     member_fade(learner.plain)
     member_fade(learner.average)
+    trust_less(learner.forest, REMEMBERED)
     learner.lately[:] = 0.0
     learner.watched[:] = 0.0
     learner.changes[0] += 1.0
+
+
+@kernel
+def grow_tree(learner: Adaptive, tree: int) -> None:
+    """Grow a tree of the forest anew, above the averages of the moment."""
+    average, now, span = learner.average, learner.now, learner.totals[MOST] - learner.totals[LEAST]
+    for row in range(learner.means.shape[1]):
+        learner.means[0, row] = member_predict(average, learner.one, row, now[PRIOR])
+        learner.means[1, row] = 1.0 / average.diagonal[row, 0]
+    grow(learner.forest, tree, learner.means[0], learner.means[1], CLOSE * span * span)
 
 
 @implements(observe, Adaptive)
@@ -574,19 +654,30 @@ def adaptive_observe(learner: Adaptive, x: Floats, row: int, target: float, weig
     own, weight = left(x, row, target), weighed(x, row, weight)
     narrow(learner, wide)
     error = member_observe(learner.wide, wide, model, own, weight, prior)
-    errors[0] += error * error
-    missed = now[0] * error
+    errors[WIDE] += error * error
+    missed = now[WIDE] * error
     error = member_observe(learner.plain, learner.narrow, model, own, weight, prior)
-    errors[1] += error * error
-    missed += now[1] * error
+    errors[PLAIN] += error * error
+    missed += now[PLAIN] * error
     alone = wide[own_from(learner, wide) :]
     error = member_observe(learner.average, alone, model, own, weight, prior)
-    errors[2] += error * error
-    missed += now[2] * error
+    errors[AVERAGE] += error * error
+    missed += now[AVERAGE] * error
+    tree = -1
+    if learner.forest.at.shape[0] > 0:
+        find(learner.forest, wide)
+        if is_grown(learner.forest):
+            error = own - said_of(learner.forest, model)
+        errors[FOREST] += error * error  # until it is grown, that of the average
+        missed += now[FOREST] * error
+        tree = take(learner.forest, wide, model, own, weight)
     if has_changed(learner, model, missed):
         doubt(learner)
     take_in(totals, target, float(learner.places.shape[0]))
     mix(learner)
+    if tree >= 0:
+        grow_tree(learner, tree)
+        mix(learner)
 
 
 @implements(correct, Adaptive)

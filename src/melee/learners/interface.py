@@ -19,7 +19,10 @@ from melee.compiled import generic
 class LearnerState(Protocol):
     """What tells a learner's state from other parts of an explorer's.
 
-    One that keeps whole matrices, n_inputs² numbers a model, also has a property `exact`, true.
+    One that keeps whole matrices, n_inputs² numbers a model, also has a property `exact`, true. One
+    that notes models by number has a method `renumber(models)`: models[i] is what i is called now,
+    -1 if it is gone. And one with numbers by which kernels find their way has a property `is_sound`,
+    whether they lead anywhere.
     """
 
     def encourage(self, row: int, value: float, rounds: float) -> None:
@@ -78,6 +81,13 @@ def fade(ridge: Any, row: int, share: float, most: float) -> None:
 def spread_guess(learner: Any, x: Any, row: int) -> float:
     """About as large as the spread, and sooner known where there is a way."""
     return spread(learner, x, row)
+
+
+@generic
+def spread_guess_all(learner: Any, x: Any, first: int, out: Floats) -> None:
+    """Overwrite `out` with these guesses for the models from row `first` on."""
+    for a in range(out.shape[0]):
+        out[a] = spread_guess(learner, x, first + a)
 
 
 @generic

@@ -25,7 +25,13 @@ import numpy as np
 
 from melee.arrays import Floats, Ints, Scratch
 from melee.compiled import generic, implements, interpreted_as
-from melee.learners.interface import predict, predict_all, spread, spread_guess
+from melee.learners.interface import (
+    predict,
+    predict_all,
+    spread,
+    spread_guess,
+    spread_guess_all,
+)
 from melee.learners.linear import dot_row, dot_rows
 
 OFFSET, VARIANCE, WEIGHT, PLAYS = range(4)
@@ -228,3 +234,10 @@ def predict_all_open(learner: Any, offered: OpenActions, first: int, out: Floats
     """The same for every choice from `first` on."""
     for a in range(out.shape[0]):
         out[a] = predict(learner, offered, first + a)
+
+
+@implements(spread_guess_all, OpenActions)
+def guess_all_open(learner: Any, offered: OpenActions, first: int, out: Floats) -> None:
+    """The same for every choice from `first` on."""
+    for a in range(out.shape[0]):
+        out[a] = spread_guess(learner, offered, first + a)
