@@ -43,7 +43,7 @@ LEAST = 5
 """Rounds in a leaf, at least."""
 TRIED = 32
 """Cuts of a node that are tried."""
-FIRM = 8.0
+FIRM = 4.0
 """Rounds that what the node above says counts as, at most."""
 CLOSE = 1e-9
 """Gains that differ by less, beside their size or the squares of the rewards' range, are equal but
