@@ -120,8 +120,13 @@ class Forest(NamedTuple):
         self.values[:, model], self.seen[:, model] = value, 1.0 + rounds
 
     def renumber(self, models: Ints) -> None:
-        """Give the models of rounds that are kept new numbers; -1 leaves theirs out."""
+        """Give the models of rounds that are kept new numbers; -1 leaves theirs out.
+
+        When there is no more room, no tree is grown again, and nobody asks whose rounds they were.
+        """
         n = int(self.kept[0])
+        if n == len(self.models):
+            return
         renumbered = models[self.models[:n]]
         stay = np.flatnonzero(renumbered >= 0)
         self.models[: len(stay)] = renumbered[stay]
@@ -136,7 +141,7 @@ class Forest(NamedTuple):
         is_leaf, children, n = self.columns < 0, self.children, int(self.kept[0])
         below = np.where(is_leaf, 0, np.arange(1, NODES + 1))  # a tree has no way back
         beyond = np.where(is_leaf, LEAVES, NODES - 1)
-        models = self.models[: max(n, 0)]
+        models = self.models[: n if 0 <= n < len(self.models) else 0]
         return bool(
             0 <= n <= len(self.models)
             and self.grown[0] >= 0
