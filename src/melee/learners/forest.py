@@ -62,6 +62,7 @@ class Forest(NamedTuple):
     children: Ints  # (trees, NODES): the first of two, side by side; the number of a leaf
     values: Floats  # (trees·LEAVES, models): what an action earns in a leaf
     seen: Positive  # (trees·LEAVES, models): the rounds that say so
+    doubts: Positive  # (trees·LEAVES, models): one over their root
     grown: Ints  # (1,) how often a tree was grown
     contexts: Annotated[Floats, Within(-LARGEST, LARGEST)]  # (features, KEPT)
     models: Ints  # (KEPT,)
@@ -95,6 +96,7 @@ class Forest(NamedTuple):
             children=numbers(n_trees, NODES),
             values=np.zeros((n_trees * LEAVES, n_models)),
             seen=np.ones((n_trees * LEAVES, n_models)),
+            doubts=np.ones((n_trees * LEAVES, n_models)),
             grown=numbers(1),
             contexts=np.zeros((n_features, n_kept)),
             models=numbers(n_kept),
@@ -118,6 +120,7 @@ class Forest(NamedTuple):
     def encourage(self, model: int, value: float, rounds: float) -> None:
         """Have leaves that are there say a value, as if so many rounds had shown it."""
         self.values[:, model], self.seen[:, model] = value, 1.0 + rounds
+        self.doubts[:, model] = 1.0 / math.sqrt(1.0 + rounds)
 
     def renumber(self, models: Ints) -> None:
         """Give the models of rounds that are kept new numbers; -1 leaves theirs out.
@@ -188,7 +191,7 @@ def doubt_of(forest: Forest, model: int) -> float:
     """How uncertain that is, in units of the noise: the average of one over the root of rounds."""
     total = 0.0
     for tree in range(forest.at.shape[0]):
-        total += 1.0 / math.sqrt(forest.seen[forest.at[tree], model])
+        total += forest.doubts[forest.at[tree], model]
     return total / forest.at.shape[0]
 
 
@@ -205,7 +208,7 @@ def add_said(forest: Forest, first: int, share: float, out: Floats) -> None:
 
 
 def _doubts_at_once(forest: Forest, first: int, share: float, out: Floats) -> None:
-    doubts = 1.0 / np.sqrt(forest.seen[forest.at, first : first + len(out)])
+    doubts = forest.doubts[forest.at, first : first + len(out)]
     out += share * (np.add.accumulate(doubts, axis=0)[-1] / len(doubts))
 
 
@@ -245,6 +248,7 @@ def take(forest: Forest, x: Floats, model: int, target: float, weight: float) ->
         forest.seen[leaf, model] += weight
         step = weight / forest.seen[leaf, model]
         forest.values[leaf, model] += step * (target - forest.values[leaf, model])
+        forest.doubts[leaf, model] = 1.0 / math.sqrt(forest.seen[leaf, model])
     n = forest.kept[0]
     if n == forest.models.shape[0]:
         return -1
@@ -462,6 +466,7 @@ def grow(forest: Forest, tree: int, average: Floats, known: Floats, least: float
             for a in range(known.shape[0]):
                 forest.values[leaf, a] = average[a] + forest.said[0, node, a]
                 forest.seen[leaf, a] = forest.said[1, node, a]
+                forest.doubts[leaf, a] = 1.0 / math.sqrt(forest.seen[leaf, a])
             n_leaves += 1
         node += 1
     forest.grown[0] += 1
@@ -473,5 +478,6 @@ def trust_less(forest: Forest, share: float) -> None:
     for leaf in range(forest.seen.shape[0]):
         for a in range(forest.seen.shape[1]):
             forest.seen[leaf, a] = max(share * forest.seen[leaf, a], CLOSE)
+            forest.doubts[leaf, a] = 1.0 / math.sqrt(forest.seen[leaf, a])
     for i in range(forest.kept[0]):
         forest.weights[i] *= share
