@@ -248,11 +248,17 @@ def centre(state: Paired, record: int, inputs: Floats, own: Floats) -> None:
 
 
 @kernel
-def lay_out(state: Paired, offered: Pairs, a: int) -> None:
-    """Overwrite the input of a candidate, and what is known of itself."""
+def put_together(offered: Pairs, a: int) -> None:
+    """Overwrite `raw` with the pair of the context and a candidate."""
     for i in range(offered.sides.shape[0]):
         side = offered.sides[i]
         offered.raw[i] = offered.context[side] if side >= 0 else offered.table[a, -1 - side]
+
+
+@kernel
+def lay_out(state: Paired, offered: Pairs, a: int) -> None:
+    """Overwrite the input of a candidate, and what is known of itself."""
+    put_together(offered, a)
     scale_row(offered.scaling, offered.raw, offered.scaled)
     join(state.units, offered.scaled, offered.inputs[a])
     centre(state, offered.records[a], offered.inputs[a], offered.own[a])
