@@ -88,8 +88,8 @@ class PairUnits(NamedTuple):
         Examples
         --------
         >>> units = PairUnits.draw([0, -1], [True, True], 48)
-        >>> units.columns[[0, 5, -1]].tolist()
-        [[0, 1, -1], [0, 1, 0], [-1, 1, -1]]
+        >>> units.columns[[0, 8, -1]].tolist()  # both sides, the context alone, the candidate alone
+        [[0, 1, -1], [0, -1, 0], [-1, 1, -1]]
         """
         here = [i for i, side in enumerate(sides) if side >= 0]
         there = [i for i, side in enumerate(sides) if side < 0]
