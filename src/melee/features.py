@@ -103,7 +103,7 @@ class _Plain(NamedTuple):
     revision: int
     names: list[str]
     places: Ints
-    values: Floats
+    values: Floats | None  # None where the numbers are the row
 
 
 class FeatureMap:
@@ -176,8 +176,11 @@ class FeatureMap:
         if plain is not None and plain.revision == self.revision and [*context] == plain.names:
             numbers = [*context.values()]
             if {*map(type, numbers)} == _FLOATS:
-                row[:] = plain.values
-                row[plain.places] = numbers
+                if plain.values is None:
+                    row[:] = numbers
+                else:
+                    row[:] = plain.values
+                    row[plain.places] = numbers
                 return True
         known = len(context) == len(self.columns)
         values = self._absent.copy() or [0.0]
@@ -224,8 +227,9 @@ class FeatureMap:
         if all(type(value) is float for value in context.values()) and not any(
             column.late or column.number < 0 for column in columns
         ):
-            places = np.array([column.number for column in columns], np.int64)
-            self._plain = _Plain(self.revision, [*context], places, np.array(values))
+            places = [column.number for column in columns]
+            rest = None if places == [*range(len(values))] else np.array(values)
+            self._plain = _Plain(self.revision, [*context], np.array(places, np.int64), rest)
 
     def has_numbers(self, context: Context) -> bool:
         """Whether no number is missing, in whose place there would be the mean of those so far."""

@@ -18,7 +18,7 @@ from melee.compiled import kernel, machine_code, prefetch_row
 from melee.distributions import mix_uniform, sample
 from melee.errors import InputError, whole_number
 from melee.explorers import Explorer, Problem, parse
-from melee.explorers.candidates import Pairs
+from melee.explorers.candidates import Pairs, put_together
 from melee.explorers.interface import distribution, learn, reveal
 from melee.learners.offers import choice
 from melee.preparation import Prepared, prepare
@@ -177,14 +177,18 @@ def act_rows(
 def act_pairs(
     explorer: Any, offered: Pairs, t: int, draw: int, floor: float, rng: Words, pmf: Floats
 ) -> int:
-    """Act on candidates; fills pmf (n,) and gives the number of the one drawn.
+    """Act on candidates; fills pmf (n,) and gives the number of the one drawn, whose pair is left.
 
     -1, with nothing filled, if a number of the context or of a candidate is not usable.
     """
     fine = usable(offered.context)
     for a in range(pmf.shape[0]):
         fine &= usable(offered.table[a])
-    return act(explorer, offered, t, draw, floor, rng, pmf) if fine else -1
+    if not fine:
+        return -1
+    action = act(explorer, offered, t, draw, floor, rng, pmf)
+    put_together(offered, action)
+    return action
 
 
 @kernel

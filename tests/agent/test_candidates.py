@@ -202,6 +202,24 @@ def test_rows_that_are_kept_are_those_that_would_be_made_anew():
     assert agents[0].fingerprint == agents[1].fingerprint
 
 
+def test_records_of_candidates_that_come_again_are_those_of_now():
+    shelf: Any = {label: {"words": i} for i, label in enumerate("abc")}
+    agent = melee.Agent(explorer="linucb", seed=1)
+    agent.act({"age": 1}, actions=shelf)
+    known: Any = agent._knowledge
+    for change, label in (("learn", "b"), ("learn", "a"), ("remove", "b"), ("learn", "c")):
+        if change == "learn":
+            agent.learn({"age": 1}, label, 1.0, 1.0, features=shelf[label])
+        else:
+            agent.remove_actions([label])
+        agent.act({"age": 1}, actions=shelf)
+        records = known.rows({"age": 1.0}, known.read(shelf))[2]
+        assert records.tolist() == [known.items.get(one, (-1,))[0] for one in shelf]
+    known._free.clear()  # no room: the oldest, a's, is taken for another
+    agent.learn({"age": 1}, "z", 1.0, 1.0, features={"words": 9})
+    assert known.rows({"age": 1.0}, known.read(shelf))[2][0] == -1
+
+
 def test_rows_are_kept_from_the_first_rounds_on(monkeypatch):
     agent = melee.Agent(explorer="linucb")
     shelf = {f"a{i}": {"words": 10.0 * i, "topic": TOPICS[i % 3]} for i in range(30)}

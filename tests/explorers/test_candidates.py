@@ -10,9 +10,13 @@ from melee.agent import Agent
 from melee.errors import InputError, MeleeWarning
 from melee.explorers import Problem, parse
 from melee.explorers.candidates import (
+    ALONE,
+    CENTRES,
+    N_CONTEXT,
     N_UNITS,
     RESERVED,
     STRENGTH,
+    WIDTH,
     Paired,
     Pairs,
     PairUnits,
@@ -21,8 +25,9 @@ from melee.explorers.candidates import (
     join_late,
 )
 from melee.explorers.interface import distribution, learn
+from melee.explorers.melee import IN_FULL_SHARED, own_state
 from melee.learners.adaptive import own_variance
-from melee.learners.interface import predict, spread
+from melee.learners.interface import predict, spread, spread_guess
 from melee.learners.offers import N_OWN, Candidates
 from melee.rng import stream
 from melee.scaling import Scaling, scale_row
@@ -185,7 +190,7 @@ def test_late_columns_take_what_is_reserved():
 
 
 def test_units_join_all_that_there_is_room_for():
-    few = PairUnits.draw([0, 1, -1], [True, False, True], N_OWN + 27)
+    few = PairUnits.draw([0, 1, -1], [True, False, True], N_OWN + N_CONTEXT + 27)
     used = few.columns[few.columns[:, 1] >= 0]
     plain, hidden = used[used[:, 2] < 0], used[used[:, 2] >= 0]
     assert {tuple(one) for one in plain[:, :2].tolist()} == {(-1, 2), (0, 2), (1, 2)}
@@ -198,6 +203,89 @@ def test_units_join_all_that_there_is_room_for():
     assert (many.columns[:-N_OWN, 0] < 30).all()
     assert (many.columns[-N_OWN:, 0] == -1).all()
     assert (many.columns[:, 2] == -1).all()
+
+
+def naive_join(units, x):
+    """The inputs of a pair, unit by unit, from the definition."""
+    numbers, inputs = x * units.size, [*x[:-1]]
+    for (here, there, second), (middle, is_bump, u, v, b) in zip(
+        units.columns.tolist(), units.shapes.tolist(), strict=True
+    ):
+        if here < 0 and there < 0:
+            inputs.append(0.0)
+            continue
+        of_candidate = ALONE
+        if there >= 0:
+            held = np.clip(numbers[there], min(CENTRES), max(CENTRES))
+            bump = max(1.0 - abs(held - middle) / WIDTH, 0.0)
+            of_candidate = bump if is_bump else numbers[there]
+        of_context = 1.0
+        if here >= 0:
+            of_context = numbers[here]
+            if second >= 0:
+                of_context = max(u * numbers[here] + v * numbers[second] + b, 0.0) - 0.5
+            of_context *= units.share
+        inputs.append(of_candidate * of_context)
+    return np.array([*inputs, 1.0])
+
+
+@pytest.mark.parametrize("n_columns", [2, 5, 16])
+def test_inputs_are_those_of_the_definition(n_columns):
+    rng = np.random.default_rng(n_columns)
+    sides = [i // 2 if i % 2 else -1 - i // 2 for i in range(n_columns)]
+    numbers = [i % 3 != 2 for i in range(n_columns)]
+    units = PairUnits.draw(sides, numbers, N_UNITS, RESERVED)
+    wide = np.empty(n_columns + N_UNITS + 1)
+    for _ in range(5):
+        x = np.append(rng.normal(size=n_columns), 1.0)
+        join(units, x, wide)
+        assert_allclose(wide, naive_join(units, x), atol=1e-12)
+
+
+def test_units_of_the_context_alone():
+    sides, numbers = [0, -1, 1, -2], [True, True, False, False]
+    units = PairUnits.draw(sides, numbers, N_UNITS, RESERVED)
+    found = np.flatnonzero((units.columns[:, 0] >= 0) & (units.columns[:, 1] < 0))
+    assert len(found) == N_CONTEXT
+    alone = units.columns[found]
+    assert np.isin(alone[:, [0, 2]], [0, 2]).all()
+    x, other = np.array([0.3, 0.2, -0.4, 0.5, 1.0]), np.array([0.3, -0.9, -0.4, 0.1, 1.0])
+    wide, wider = np.zeros(4 + N_UNITS + 1), np.zeros(4 + N_UNITS + 1)
+    join(units, x, wide)
+    join(units, other, wider)
+    assert (wide[4 + found] == wider[4 + found]).all()
+    assert len(np.unique(wide[4 + found])) > N_CONTEXT // 4
+    join_late(units, [*sides, *range(-3, -40, -1)], 4)
+    assert (units.columns[found] == alone).all()  # they wait for nothing
+    nothing = PairUnits.draw([-1, -2], [True, True], N_UNITS, RESERVED)
+    assert (nothing.columns[:-N_OWN] == -1).all()
+
+
+def test_what_joins_goes_before_units_of_the_context_alone():
+    sides, numbers = [*range(9), -1, -2, -3, -4, -5, -6], [True] * 9 + [False] * 6
+    units = PairUnits.draw(sides, numbers, N_UNITS, RESERVED)
+    joined = units.columns[(units.columns[:, :2] >= 0).all(axis=1)]
+    assert (joined[:, 2] < 0).sum() == 9 * 6  # 10 places are left: too few
+    assert (joined[:, 2] >= 0).sum() == 6  # a hidden unit of the context, for every column
+    assert not ((units.columns[:, 0] >= 0) & (units.columns[:, 1] < 0)).any()
+
+
+def test_the_two_highest_of_many_candidates_are_known_in_full():
+    rng, words = np.random.default_rng(3), stream(0, "x")
+    state = begun("melee", room=40)
+    for t in range(1, 80):
+        offered, pmf = pairs(state, rng, n=40), np.empty(40)
+        distribution(state, offered, t, words, pmf)
+        own = own_state(state)
+        learner, made = own.polopt.learner, Candidates(offered.inputs, offered.own)
+        exact = np.array([spread(learner, made, a) for a in range(40)])
+        guessed = np.array([spread_guess(learner, made, a) for a in range(40)])
+        used = own.spreads[:40]
+        in_full = used != guessed
+        assert_allclose(used[in_full], exact[in_full])
+        assert in_full.sum() <= IN_FULL_SHARED
+        row = rng.normal(size=D + M)
+        learn(state, row, t, words, t % 5, float(rng.random()), 1.0 / 40)
 
 
 def test_the_last_inputs_depend_on_the_candidate_alone():

@@ -67,6 +67,7 @@ class Catalogue(Knowledge):
         taken = {record for record, _, _ in self.items.values()}
         self._free = [record for record in range(N_RECORDS - 1, -1, -1) if record not in taken]
         self.familiar = Familiar(self.traits)
+        self._found: tuple[Offered, Ints] | None = None  # records of what was offered the last time
         self._is_known = False  # whether learning the latest context would find nothing new
         self._action, self._reward = np.zeros(1, np.int64), np.zeros(1)
         self._probability = np.zeros(1)
@@ -191,29 +192,35 @@ class Catalogue(Knowledge):
 
     def rows(self, context: Context, offered: Offered) -> tuple[Floats, Floats, Ints]:
         """The context's row, the candidates' rows, and where their records are."""
-        row, n = np.zeros(self.features.n_features), len(offered.labels)
-        items, none = self.items, _NONE
-        records = [items.get(label, none)[0] for label in offered.labels]
+        row, records = np.zeros(self.features.n_features), self._records_of(offered)
         self._is_known = False
         if self.traits.width is None or self.features.width is None:  # all are alike
-            return row, np.zeros((n, self.traits.n_features)), np.array(records, np.int64)
+            return row, np.zeros((len(records), self.traits.n_features)), records
         self._is_known = self.features.encode(context, row)
-        return row, self.familiar.rows(offered), np.array(records, np.int64)
+        return row, self.familiar.rows(offered), records
+
+    def _records_of(self, offered: Offered) -> Ints:
+        """Where the records of candidates are, -1 for none."""
+        if self._found is None or self._found[0] is not offered:
+            items, none = self.items, _NONE
+            records = [items.get(label, none)[0] for label in offered.labels]
+            self._found = offered, np.array(records, np.int64)
+        return self._found[1]
 
     def choose(
         self, context: Context, offered: Offered, draw: int
     ) -> tuple[list[float], int, Encoded | None]:
         """The probabilities of candidates, the number of the one drawn, and its pair.
 
-        The pair is for `learn_lesson`, if nothing in it is new.
+        The pair is for `learn_one`, if nothing in it is new.
         """
         pmf = np.empty(len(offered.labels))
         row, table, records = self.rows(context, offered)
         action = self.model.decide(row, table, records, draw, self.floor, pmf)
         if not (self._is_known and self.familiar.is_known(offered.labels[action])):
             return pmf.tolist(), action, None
-        pair = np.concatenate((row, table[action, ::-1]))[self.model.sides]
-        return pmf.tolist(), action, (self.features.revision + self.traits.revision, pair)
+        revision = self.features.revision + self.traits.revision
+        return pmf.tolist(), action, (revision, self.model.pair.copy())
 
     def probabilities(self, context: Context, offered: Offered) -> list[float]:
         """The probabilities of candidates; changes nothing that matters."""
@@ -234,7 +241,7 @@ class Catalogue(Knowledge):
     def learn(self, lessons: Sequence[Lesson]) -> int:
         """Learn rounds in order."""
         for lesson in lessons:
-            self.learn_lesson(lesson)
+            self.learn_one(lesson)
         return len(lessons)
 
     def check_lessons(self, lessons: Sequence[Lesson]) -> None:
@@ -248,8 +255,8 @@ class Catalogue(Knowledge):
             for lesson in lessons:
                 self.features.expect(lesson.context)
 
-    def learn_lesson(self, lesson: Lesson, encoded: Encoded | None = None) -> None:
-        """Learn a round; `encoded` is what `choose` made of it."""
+    def learn_one(self, lesson: Lesson, encoded: Encoded | None = None) -> bool:
+        """Learn a round, of which `encoded` is what `choose` made; True."""
         given: Context = {} if lesson.features is None else lesson.features
         features, traits = self.features, self.traits
         if encoded is not None and encoded[0] == features.revision + traits.revision:
@@ -275,11 +282,13 @@ class Catalogue(Knowledge):
         self.total_reward += lesson.reward
         self.n_learned += 1
         self.version += 1
+        return True
 
     def _item(self, label: Label) -> list[Any]:
         """A candidate's record, which may take the place of the one that is oldest."""
         item = self.items.get(label)
         if item is None:
+            self._found = None
             if not self._free:
                 _, (record, _, _) = self.items.popitem(last=False)
                 for model in self.models:
@@ -315,6 +324,7 @@ class Catalogue(Knowledge):
 
     def remove(self, labels: Sequence[Label]) -> None:
         """Let the records of candidates go."""
+        self._found = None
         for label in labels:
             if label in self.items:
                 record, _, _ = self.items.pop(label)

@@ -65,7 +65,7 @@ def checksum(context: Context, chosen: Ints | None) -> int:
     so_far = 0 if chosen is None else zlib.crc32(chosen.data)
     if type(context) is not dict:
         return zlib.crc32(context, so_far)  # type: ignore[arg-type]
-    values = context.values()
+    values = [*context.values()]
     numbers: Iterable[float] = values  # type: ignore[assignment]
     words: Iterable[str] = context
     if {*map(type, values)} != _FLOATS:

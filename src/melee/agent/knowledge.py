@@ -263,16 +263,12 @@ class Knowledge:
 
     # -- learning ---------------------------------------------------------------------------
 
-    def learn_one(
-        self,
-        context: Context,
-        label: Label,
-        reward: float,
-        probability: float,
-        encoded: Encoded | None = None,
-    ) -> bool:
-        """Learn a round; False if its action is gone. What `learn` does, with less ado."""
-        number = self.index.get(label)
+    def learn_one(self, lesson: Lesson, encoded: Encoded | None = None) -> bool:
+        """Learn a round; False if its action is gone. What `learn` does, with less ado.
+
+        `encoded` is what deciding made of it.
+        """
+        number = self.index.get(lesson.action)
         if number is None:
             return False
         features = self.features
@@ -280,16 +276,16 @@ class Knowledge:
             rows = encoded[1]
             features.n_learned += 1
         else:
-            features.learn(context)
+            features.learn(lesson.context)
             if features.n_features != self.model.n_features:
                 self._take_in_features()
             rows = self._rows
-            features.encode(context, self._row)
+            features.encode(lesson.context, self._row)
         self._action[0] = number
-        self._reward[0] = reward
-        self._probability[0] = probability
+        self._reward[0] = lesson.reward
+        self._probability[0] = lesson.probability
         self._teach(rows, self._action, self._reward, self._probability)
-        self._count(number, reward)
+        self._count(number, lesson.reward)
         return True
 
     def learn(self, lessons: Sequence[Lesson]) -> int:

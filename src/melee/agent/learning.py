@@ -155,16 +155,14 @@ def _learn_decision(agent: "Agent", subject: str | Decision, reward: Any) -> boo
             return not agent._pending.repeats(id, number)
         if isinstance(subject, Decision):
             check_same(subject, waiting)
-        lesson = (waiting.context, waiting.action, number, waiting.probability)
+        lesson = Lesson(
+            waiting.context, waiting.action, number, waiting.probability, waiting.features
+        )
         if agent._log is not None:
-            recording.write(agent, [Lesson(*lesson, waiting.features)], [id])
+            recording.write(agent, [lesson], [id])
         if agent._keeper is not None:
             agent._keeper.rewarded({id: number})
-        if isinstance(agent._knowledge, Catalogue):
-            agent._knowledge.learn_lesson(Lesson(*lesson, waiting.features), waiting.encoded)
-            learned = True
-        else:
-            learned = agent._knowledge.learn_one(*lesson, waiting.encoded)
+        learned = agent._knowledge.learn_one(lesson, waiting.encoded)
         agent._pending.finish(id, number)
         if agent._knowledge.features.notice is not None:
             _tell(agent)

@@ -53,8 +53,9 @@ class PairModel(Model):
 
     def _make_room(self) -> None:
         super()._make_room()
+        self.pair = np.zeros(self.n_features)  # of the latest decision, as it came
         self._inputs, self._own = np.zeros((0, 0)), np.zeros((0, 4))
-        self._raw = np.zeros(self.n_features)
+        self._room: tuple[Floats, ...] = (self._own,)
 
     def _start(self, n_features: int, n_actions: int, kind: Kind | None = None) -> Rescaled:
         problem = Problem(n_features, n_actions, kind=kind, reward_range=self.reward_range)
@@ -78,17 +79,19 @@ class PairModel(Model):
 
     def offer(self, context: Floats, table: Floats, records: Ints) -> Pairs:
         """What is offered, and room for what becomes of it."""
-        n, n_inputs = len(records), self.state.inner.inputs.shape[1]
-        if self._inputs.shape != (self.n_actions, n_inputs):
-            self._inputs = np.zeros((self.n_actions, n_inputs))
-            self._own = np.zeros((self.n_actions, 4))
-        room = (self._raw, self._x, self._inputs[:n], self._own[:n])
-        return Pairs(context, table, records, self.sides, self._scaling, *room)
+        n = len(records)
+        if len(self._room[-1]) != n:
+            n_inputs = self.state.inner.inputs.shape[1]
+            if self._inputs.shape != (self.n_actions, n_inputs):
+                self._inputs = np.zeros((self.n_actions, n_inputs))
+                self._own = np.zeros((self.n_actions, 4))
+            self._room = self.pair, self._x, self._inputs[:n], self._own[:n]
+        return Pairs(context, table, records, self.sides, self._scaling, *self._room)
 
     def decide(
         self, context: Floats, table: Floats, records: Ints, draw: int, floor: float, pmf: Floats
     ) -> int:
-        """Fill the probabilities of candidates and draw one."""
+        """Fill the probabilities of candidates and draw one; `pair` is then that of it."""
         offered, t = self.offer(context, table, records), self.n_learned + 1
         if len(records) >= MANY:
             self._act.load()

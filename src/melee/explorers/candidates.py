@@ -7,6 +7,10 @@ candidate's number and fall to 0 at the next, times a number of the context. Whe
 there is room, hidden units of the context, max(0, u·z_i + v·z_j + b), take the place of its
 numbers: what suits a situation need not move with it in a straight line.
 
+Where there is still room, some hidden units are the *context's* alone. Who chooses by the context
+does not see every candidate in it, so what a context earns whatever is chosen, where that is no
+straight line, would be taken for the merit of what was.
+
 Other units are the candidate's *own*: bumps and levels by themselves. They are large beside those
 that join, so that what suits everyone is found first. A straight line through what was tried has
 its best at one end; with large bumps it is seen that nothing is known of the middle.
@@ -40,6 +44,8 @@ from melee.scaling import Scaling, scale_row
 
 N_UNITS = 120
 """Units of a pair, those of the candidate alone included."""
+N_CONTEXT = 16
+"""Of these, units of the context alone, where there is room for so many."""
 RESERVED = 32
 """Units that are kept for columns that appear when the others are settled."""
 N_RECORDS = 512
@@ -49,13 +55,15 @@ STRENGTH = 10.0
 CENTRES = (-1.6, -0.8, 0.0, 0.8, 1.6)
 """Where bumps are, in standard deviations; beyond the last a number counts as that."""
 WIDTH = 0.8
+ALONE = 0.5
+"""How large units of the context alone are, beside those that join both."""
 
 
 class PairUnits(NamedTuple):
     """What joins a candidate's numbers to the context's; pairs were divided by √P before."""
 
-    columns: Ints  # (units, 3) of the context, or -1; of the candidate, or -1: unused; a second
-    # one of the context for hidden units, else -1
+    columns: Ints  # (units, 3) of the context, or -1; of the candidate, or -1, or both: unused; a
+    # second one of the context for hidden units, else -1
     shapes: Floats  # (units, 5): a bump's centre, and 1, or 0 for the number itself; and of hidden
     # units the weights of the two columns and the offset
     size: float  # √P undoes the division
@@ -80,8 +88,8 @@ class PairUnits(NamedTuple):
         Examples
         --------
         >>> units = PairUnits.draw([0, -1], [True, True], 48)
-        >>> units.columns[[0, 5, -1]].tolist()
-        [[0, 1, -1], [0, 1, 0], [-1, 1, -1]]
+        >>> units.columns[[0, 8, -1]].tolist()  # both sides, the context alone, the candidate alone
+        [[0, 1, -1], [0, -1, 0], [-1, 1, -1]]
         """
         here = [i for i, side in enumerate(sides) if side >= 0]
         there = [i for i, side in enumerate(sides) if side < 0]
@@ -105,7 +113,12 @@ class PairUnits(NamedTuple):
             columns[unit, :2] = j, i
             if centre is not None:
                 shapes[unit, :2] = centre, 1.0
-        while here and shapes_of and left - n_joint >= len(shapes_of):
+        n_context = N_CONTEXT if here and left - n_joint >= N_CONTEXT else 0
+        for unit in range(left - n_context, left):
+            j, k = rng.choice(here, size=2, replace=len(here) == 1)
+            columns[unit] = j, -1, k
+            shapes[unit, 2:] = rng.normal(size=3)
+        while here and shapes_of and left - n_context - n_joint >= len(shapes_of):
             j, k = rng.choice(here, size=2, replace=len(here) == 1)
             weights = rng.normal(size=3)
             for i, centre in shapes_of:
@@ -124,7 +137,7 @@ def join_late(units: PairUnits, sides: Sequence[int], first: int) -> None:
     Whatever was learned before saw zeros there, and so does a late level in all pairs of the past:
     the model is the one that had always had these units.
     """
-    free = np.flatnonzero(units.columns[:, 1] < 0)
+    free = np.flatnonzero((units.columns < 0).all(axis=1))
     n_joint = len(units.columns) - N_OWN
     joint, own = free[free < n_joint].tolist(), free[free >= n_joint].tolist()
     for late in range(first, len(sides)):
@@ -143,11 +156,11 @@ def _join_at_once(units: PairUnits, x: Floats, wide: Floats) -> None:
     held = np.minimum(np.maximum(value, CENTRES[0]), CENTRES[-1])
     bump = np.maximum(1.0 - np.abs(held - units.shapes[:, 0]) / WIDTH, 0.0)
     value = np.where(units.shapes[:, 1] > 0.0, bump, value)
+    value = np.where(there >= 0, value, np.where(here >= 0, ALONE, 0.0))
     times = x[here] * units.size
     total = units.shapes[:, 2] * times + units.shapes[:, 3] * (x[second] * units.size)
     times = np.where(second >= 0, np.maximum(total + units.shapes[:, 4], 0.0) - 0.5, times)
-    value = np.where(here >= 0, value * times * units.share, value)
-    wide[n:-1] = np.where(there >= 0, value, 0.0)
+    wide[n:-1] = np.where(here >= 0, value * times * units.share, value)
     wide[-1] = 1.0
 
 
@@ -160,19 +173,19 @@ def join(units: PairUnits, x: Floats, wide: Floats) -> None:
     for unit in range(units.columns.shape[0]):
         here, there = units.columns[unit, 0], units.columns[unit, 1]
         second = units.columns[unit, 2]
-        total = 0.0
+        total = ALONE if here >= 0 else 0.0
         if there >= 0:
             total = x[there] * units.size
             if units.shapes[unit, 1] > 0.0:
                 held = min(max(total, CENTRES[0]), CENTRES[-1])
                 total = max(1.0 - abs(held - units.shapes[unit, 0]) / WIDTH, 0.0)
-            if here >= 0:
-                times = x[here] * units.size
-                if second >= 0:
-                    more = units.shapes[unit, 3] * (x[second] * units.size)
-                    times = units.shapes[unit, 2] * times + more
-                    times = max(times + units.shapes[unit, 4], 0.0) - 0.5
-                total = total * times * units.share
+        if here >= 0:
+            times = x[here] * units.size
+            if second >= 0:
+                more = units.shapes[unit, 3] * (x[second] * units.size)
+                times = units.shapes[unit, 2] * times + more
+                times = max(times + units.shapes[unit, 4], 0.0) - 0.5
+            total = total * times * units.share
         wide[n + unit] = total
     wide[wide.shape[0] - 1] = 1.0
 
@@ -230,7 +243,7 @@ def _centre_at_once(state: Paired, record: int, inputs: Floats, own: Floats) -> 
     m = n + STRENGTH
     own[:] = state.earned[record] / m, 1.0 / m, m / (m + 1.0), n
     if n > 0.0:
-        inputs -= state.sums[record] / m
+        inputs -= state.sums[record] * (1.0 / m)
 
 
 @interpreted_as(_centre_at_once)
@@ -244,15 +257,21 @@ def centre(state: Paired, record: int, inputs: Floats, own: Floats) -> None:
     own[PLAYS] = n
     if n > 0.0:
         for i in range(inputs.shape[0]):
-            inputs[i] -= state.sums[record, i] / m
+            inputs[i] -= state.sums[record, i] * own[VARIANCE]
+
+
+@kernel
+def put_together(offered: Pairs, a: int) -> None:
+    """Overwrite `raw` with the pair of the context and a candidate."""
+    for i in range(offered.sides.shape[0]):
+        side = offered.sides[i]
+        offered.raw[i] = offered.context[side] if side >= 0 else offered.table[a, -1 - side]
 
 
 @kernel
 def lay_out(state: Paired, offered: Pairs, a: int) -> None:
     """Overwrite the input of a candidate, and what is known of itself."""
-    for i in range(offered.sides.shape[0]):
-        side = offered.sides[i]
-        offered.raw[i] = offered.context[side] if side >= 0 else offered.table[a, -1 - side]
+    put_together(offered, a)
     scale_row(offered.scaling, offered.raw, offered.scaled)
     join(state.units, offered.scaled, offered.inputs[a])
     centre(state, offered.records[a], offered.inputs[a], offered.own[a])

@@ -104,8 +104,9 @@ ACTIONS = SHARED.index("actions")
 
 LOWEST, HIGHEST = -12.0, 4.0
 """Limits of the exponents: from no bonus at all to fifty times the range."""
-IN_FULL = 4
-"""How many of the highest scores are computed in full, at least, where that can matter."""
+IN_FULL, IN_FULL_SHARED = 4, 2
+"""How many of the highest scores are computed in full, at least, where that can matter; and of
+candidates, whose guesses are by one model that all rounds have checked."""
 OFF = 2.0
 """Times its size that a guessed bonus is taken to be off at the most: an action that is behind all
 the same needs no spread in full."""
@@ -467,8 +468,8 @@ def among_highest(scores: Floats, n: int) -> float:
 
 
 @kernel
-def contested(scores: Floats, means: Floats) -> float:
-    """The guessed score from which on spreads are needed in full.
+def contested(scores: Floats, means: Floats, n: int) -> float:
+    """The guessed score from which on spreads are needed in full: that of the n-th, from above.
 
     Infinite where one action leads by its mean alone, whatever the bonuses of the others may be.
     Overwrites its score then, so that it is the highest.
@@ -479,7 +480,7 @@ def contested(scores: Floats, means: Floats) -> float:
             leader = a
     for a in range(scores.shape[0]):
         if a != leader and means[a] + OFF * (scores[a] - means[a]) >= means[leader]:
-            return among_highest(scores, IN_FULL)
+            return among_highest(scores, n)
     scores[leader] = math.inf
     return math.inf
 
@@ -508,7 +509,7 @@ def melee_distribution(state: MeleeState, x: Floats, t: int, rng: Words, pmf: Fl
         spread_guess_all(learner, x, 0, state.spreads[:n_actions])
         for a in range(n_actions):
             pmf[a] = score(state, x, a, n_actions, best, familiar)
-        edge = contested(pmf, state.means)
+        edge = contested(pmf, state.means, IN_FULL_SHARED if differ(x) else IN_FULL)
         for a in range(n_actions):
             if pmf[a] < edge:
                 pmf[a] = -math.inf

@@ -167,11 +167,17 @@ def ridge_gain(learner: Ridge, x: Floats, row: int, weight: float) -> None:
     n = x.shape[0]
     inverse, ax = learner.inverse, learner.scratch
     ax[:] = 0.0
-    for j in range(n):
-        xj = x[j]
-        if xj != 0.0:  # pairs have many zeros, and units that wait are nothing else
-            for i in range(n):
-                ax[i] += inverse[row, j, i] * xj
+    for quarter in range(n // 4):
+        j = 4 * quarter
+        x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
+        if x0 == 0.0 and x1 == 0.0 and x2 == 0.0 and x3 == 0.0:
+            continue  # as in many places of a pair, and in units that wait
+        for i in range(n):
+            first = (ax[i] + inverse[row, j, i] * x0) + inverse[row, j + 1, i] * x1
+            ax[i] = (first + inverse[row, j + 2, i] * x2) + inverse[row, j + 3, i] * x3
+    for j in range(n - n % 4, n):
+        for i in range(n):
+            ax[i] += inverse[row, j, i] * x[j]
     scale = 1.0 / (1.0 / weight + dot(x, ax))
     for j in range(n):
         step = scale * ax[j]
