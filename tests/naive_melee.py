@@ -3,11 +3,13 @@
 import copy
 import functools
 import math
+from collections import deque
 from typing import Any
 
 import numpy as np
 
-from tests.naive import DiagonalRidge, Ridge, greedy, mix_uniform
+from melee.learners import forest
+from tests.naive import DiagonalRidge, Ridge, SplitMix, greedy, mix_uniform
 
 
 def logistic(z):
@@ -28,27 +30,178 @@ def until_it_learns(method):
 
 
 CHANGE = None
-"""In the history of a row instead of a context: from here on less is trusted of what was before."""
+"""In a history, instead of a context or a round: here less is trusted of what was before."""
+
+
+def faded(history):
+    """The same without the changes in it: before each, what comes last of a round is a tenth."""
+    share, rounds = 1.0, []
+    for entry in reversed(history):
+        if entry is CHANGE:
+            share *= 0.1
+        else:
+            rounds.append((*entry[:-1], share * entry[-1]))
+    return rounds[::-1]
+
+
+class Leaf:
+    """Values of each row with their weights: what growing said, and all rounds that came later."""
+
+    def __init__(self, said):
+        self.histories = [[pair] for pair in said]
+
+    def find(self, x):
+        return self
+
+    def leaves(self):
+        return [self]
+
+    def seen(self, row):
+        return sum(weight for _, weight in faded(self.histories[row]))
+
+    def value(self, row):
+        return sum(value * weight for value, weight in faded(self.histories[row])) / self.seen(row)
+
+
+class Cut:
+    """Where a tree goes one way up to a place in a column, and another beyond."""
+
+    def __init__(self, column, place):
+        self.column, self.place, self.sides = column, place, []
+
+    def find(self, x):
+        return self.sides[int(x[self.column] > self.place)].find(x)
+
+    def leaves(self):
+        return [leaf for side in self.sides for leaf in side.leaves()]
+
+
+class Forest:
+    """Trees that all rows share, each grown whenever the rounds from which they grow are due."""
+
+    def __init__(self, n_rows, n_features, n_trees):
+        self.n_rows, self.n_features = n_rows, n_features
+        self.trees: list[Any] = [None] * n_trees
+        self.most = forest.KEPT if n_trees else 0
+        self.kept = []  # row, context, target, weight
+        self.n_kept = 0
+
+    def is_grown(self):
+        """All of them, and one has a cut."""
+        return None not in self.trees and any(isinstance(tree, Cut) for tree in self.trees)
+
+    def values(self, row, x):
+        return [tree.find(x).value(row) for tree in self.trees] if self.is_grown() else [0.0]
+
+    def doubts(self, row, x):
+        seen = [tree.find(x).seen(row) for tree in self.trees] if self.is_grown() else [1.0]
+        return 1 / np.sqrt(seen)
+
+    def learn(self, row, x, target, weight):
+        """The tree that is due, or nothing."""
+        for tree in filter(None, self.trees):
+            tree.find(x).histories[row].append((target, weight))
+        if self.n_kept == self.most:
+            return None
+        self.kept.append((row, x, target, weight))
+        self.n_kept += 1
+        begins = [forest.FEWEST * 2**i for i in range(12)]
+        n_trees = len(self.trees)
+        times = {n + n * tree / n_trees: tree for n in begins for tree in range(n_trees)}
+        return times.get(self.n_kept)
+
+    def change(self):
+        self.kept.append(CHANGE)
+        for tree in filter(None, self.trees):
+            for leaf in tree.leaves():
+                for history in leaf.histories:
+                    history.append(CHANGE)
+
+    def grow(self, tree, averages, known, least):
+        """Nodes in the order in which they are made, two by two."""
+        rounds = [
+            (row, x, weight * (target - averages[row]), weight)
+            for row, x, target, weight in faded(self.kept)
+        ]
+        fewest = max(forest.LEAST, math.ceil(len(rounds) / forest.LEAVES))
+        rng = SplitMix(0, self.n_kept * forest.TREES + tree, phase=1)
+        tops: list[Any] = []
+        waiting: deque[Any] = deque([(tops, rounds, None)])
+        while waiting:
+            siblings, rounds, above = waiting.popleft()
+            said, node = self.said(rounds, above, known), None
+            if len(rounds) >= 2 * fewest:
+                node = self.best_cut(rounds, rng, fewest, least)
+            if node:
+                for part in self.divided(rounds, node):
+                    waiting.append((node.sides, part, said))
+            else:
+                node = Leaf([(averages[row] + excess, n) for row, (excess, n) in enumerate(said)])
+            siblings.append(node)
+        self.trees[tree] = tops[0]
+
+    def sums(self, rounds):
+        """By rows: of the excess, and of the weights."""
+        found = np.zeros((2, self.n_rows))
+        for row, _, excess, weight in rounds:
+            found[:, row] += excess, weight
+        return found
+
+    def said(self, rounds, above, known):
+        """What each row earns beside its average, and how many rounds say so."""
+        excess, weights = self.sums(rounds)
+        if above is None:
+            return [(0.0, max(n, weight)) for n, weight in zip(known, weights, strict=True)]
+        told = []
+        for (value, n), own, weight in zip(above, excess, weights, strict=True):
+            n_above = min(n - weight, forest.FIRM)
+            told.append(((own + n_above * value) / (weight + n_above), weight + n_above))
+        return told
+
+    def divided(self, rounds, cut):
+        sides: Any = [], []
+        for round_ in rounds:
+            sides[int(round_[1][cut.column] > cut.place)].append(round_)
+        return sides
+
+    def best_cut(self, rounds, rng, fewest, least):
+        """The first of those that gain most, among some at random."""
+
+        def squares(*sides):
+            return sum((self.sums(side)[0] ** 2 / len(side)).sum() for side in sides)
+
+        best, found = squares(rounds) * (1 + forest.CLOSE) + least, None
+        for _ in range(forest.TRIED):
+            column = int(rng.uniform() * self.n_features)
+            one, other = (rounds[int(rng.uniform() * len(rounds))][1][column] for _ in range(2))
+            cut = Cut(column, one + rng.uniform() * (other - one))
+            sides = self.divided(rounds, cut)
+            if min(map(len, sides)) >= fewest and squares(*sides) > best:
+                best, found = squares(*sides) * (1 + forest.CLOSE), cut
+        return found
 
 
 class Adaptive:
     """Three ridges of every row, fitted again to the whole history whenever one is asked.
 
     `wide` sees all inputs, `plain` none of the hidden units, `average` the intercept alone. They
-    fit targets less the prior mean of the moment, and add it to what they predict.
+    fit targets less the prior mean of the moment, and add it to what they predict. A forest, which
+    sees what `plain` sees, is the fourth member once it is grown; where models are exact.
     """
 
     def __init__(self, n_rows, n_inputs, ridge, strong, *, exact, n_hidden=0, how):
         kind = Ridge if exact else DiagonalRidge
         self.kinds = [(kind, ridge), (kind, strong), (Ridge, 1.0)]
         self.n_inputs = n_inputs, n_inputs - n_hidden, 1
-        # Trust, the bias of average, three numbers for that of plain, five for the prior mean.
-        self.trust, self.average_bias, *rest = how
+        self.forest = Forest(n_rows, self.n_inputs[1] - 1, forest.TREES if exact else 0)
+        # Trust, the biases of average, of plain (three numbers) and of the forest; in between five
+        # for the prior mean.
+        self.trust, self.average_bias, *rest, self.forest_bias = how
         self.plain_bias, self.pull = rest[:3], rest[3:]
         self.seen: list[list[tuple[Any, float, float]]] = [
             [] for _ in range(n_rows)
         ]  # context, target and weight, by row
-        self.targets, self.errors = [], []  # of all; the errors of the three members
+        self.targets, self.errors = [], []  # of all; the errors of the four members
         self.ratios = np.ones((n_rows, 3))
         self.missed = [[0.0] * 20 for _ in range(n_rows)]  # by the mixture, in units of the noise
         self.n_changes = 0
@@ -74,8 +227,8 @@ class Adaptive:
                 model.learn(self.view(x, m), target - prior, weight)
         return model
 
-    def members(self, row, x):
-        """All of them, each with what it sees of x."""
+    def ridges(self, row, x):
+        """All but the forest, each with what it sees of x."""
         return [(self.member(row, m), self.view(x, m)) for m in range(3)]
 
     # What all rows share: the range of targets, how members have done, the noise, the prior mean.
@@ -89,7 +242,7 @@ class Adaptive:
         return low, high - low or 1.0
 
     def squared_errors(self):
-        return np.sum(np.square(self.errors), axis=0) if self.errors else np.zeros(3)
+        return np.sum(np.square(self.errors), axis=0) if self.errors else np.zeros(4)
 
     @until_it_learns
     def rare(self):
@@ -118,6 +271,7 @@ class Adaptive:
         """By the average squared errors e, in which a fifth of a round counts with a quarter."""
         n, (_, span) = len(self.targets), self.range()
         biases = [0.0, np.dot(self.plain_bias, self.looks()), self.average_bias]
+        biases.append(self.forest_bias if self.forest.is_grown() else -math.inf)
         e = (self.squared_errors() / span**2 + 0.2 * 0.25) / (n + 0.2)
         evidence = np.array(biases) - 0.5 * self.trust * min(n, 1000) * np.log(e)
         weights = np.exp(evidence - evidence.max())
@@ -146,14 +300,15 @@ class Adaptive:
     # What a row predicts, how far it may be off, what it learns.
 
     def members_predict(self, row, x):
-        said = [model.predict(view) for model, view in self.members(row, x)]
-        return self.prior() + np.array(said)
+        said = [self.prior() + model.predict(view) for model, view in self.ridges(row, x)]
+        return np.array([*said, np.mean(self.forest.values(row, x))])
 
     def predict(self, row, x):
         return self.weights() @ self.members_predict(row, x)
 
     def spread(self, row, x):
-        spreads = [model.spread(view) for model, view in self.members(row, x)]
+        spreads = [model.spread(view) for model, view in self.ridges(row, x)]
+        spreads.append(np.mean(self.forest.doubts(row, x)))
         return self.noise() * self.weights() @ spreads
 
     def variance_of_average(self, row):
@@ -162,25 +317,43 @@ class Adaptive:
 
     def spread_guess(self, row, x):
         """By the diagonals, corrected by how far these were off in the rounds before."""
-        by_diagonal = [model.spread_by_diagonal(view) for model, view in self.members(row, x)]
-        return self.noise() * self.weights() @ (np.sqrt(self.ratios[row]) * by_diagonal)
+        by_diagonal = [model.spread_by_diagonal(view) for model, view in self.ridges(row, x)]
+        guesses = np.append(
+            np.sqrt(self.ratios[row]) * by_diagonal, self.forest.doubts(row, x).mean()
+        )
+        return self.noise() * self.weights() @ guesses
 
     def learn(self, row, x, target, weight=1.0):
         errors = target - self.members_predict(row, x)
-        errors = errors if self.targets else np.zeros(3)  # nobody knew of the first
+        errors = errors if self.targets else np.zeros(4)  # nobody knew of the first
+        if not self.forest.is_grown():
+            errors[3] = errors[2]
         missed = self.weights() @ errors / self.noise()
         self.errors.append(errors)
-        for m, (model, view) in enumerate(self.members(row, x)):
+        for m, (model, view) in enumerate(self.ridges(row, x)):
             ratio = model.spread(view) ** 2 / model.spread_by_diagonal(view) ** 2
             self.ratios[row, m] += 0.2 * (min(ratio, 10.0) - self.ratios[row, m])
         self.targets.append(target)
         self.seen[row].append((x, target, weight))
         self.missed[row].append(missed)
+        due = self.forest.learn(row, x, target, weight)
         if len(self.missed[row]) >= 220 and self.lately(row) < -0.25:
             self.n_changes += 1
             self.missed = [[0.0] * 20 for _ in self.seen]
             for history in self.seen:
                 history.append((CHANGE, 0.0, 0.0))
+            self.forest.change()
+        self.known = {}
+        if due is not None:
+            self.grow(due)
+
+    def grow(self, tree):
+        """From what the average rewards are now, and how many rounds speak for them."""
+        everyone, one = range(len(self.seen)), np.ones(1)
+        averages = [self.prior() + self.member(row, 2).predict(one) for row in everyone]
+        known = [1 / self.variance_of_average(row) for row in everyone]
+        least = forest.CLOSE * (max(self.targets) - min(self.targets)) ** 2
+        self.forest.grow(tree, averages, known, least)
         self.known = {}
 
     def lately(self, row):

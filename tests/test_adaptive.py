@@ -6,22 +6,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from melee.learners import interface
+from melee.learners import forest, interface
 from melee.learners.adaptive import (
+    AVERAGE,
     DEVIATION,
+    FOREST,
     GRADED,
     HOW,
     LOW,
     MAX_EXACT,
     MAX_WIDENED,
     NOISE,
+    PLAIN,
     PRIOR,
     RARE,
     SPAN,
+    WIDE,
     WINDOW,
     Adaptive,
     mix,
 )
+from melee.learners.forest import FEWEST, TREES, doubt_of, find, is_grown, said_of
 from melee.learners.registry import parse
 from melee.states import arrays_of
 from tests.forms import compiled
@@ -33,9 +38,13 @@ observe, predict, spread, spread_guess = (
     compiled(interface.spread),
     compiled(interface.spread_guess),
 )
+predict_all, spread_guess_all = (
+    compiled(interface.predict_all),
+    compiled(interface.spread_guess_all),
+)
 
 D, HIDDEN, ROWS = 7, 3, 3
-TRAINED = np.array([0.2, 0.4, 0.3, 0.5, 0.4, 1.0, -0.5, 0.4, -0.8, 0.5])
+TRAINED = np.array([0.2, 0.4, 0.3, 0.5, 0.4, 1.0, -0.5, 0.4, -0.8, 0.5, 1.0])
 """How a policy might have learned to mix members; all of them count for long."""
 
 
@@ -68,6 +77,25 @@ def taught(history, **settings):
 # --- against the definition ---------------------------------------------------------------------
 
 
+def agrees(learner, twin, x):
+    """Whether it says of every row what follows from the whole history."""
+    every, said, guesses = range(ROWS), np.zeros(ROWS), np.zeros(ROWS)
+    assert_allclose([predict(learner, x, a) for a in every], [twin.predict(a, x) for a in every])
+    assert_allclose([spread(learner, x, a) for a in every], [twin.spread(a, x) for a in every])
+    expected = [twin.spread_guess(a, x) for a in every]
+    assert_allclose([spread_guess(learner, x, a) for a in every], expected)
+    predict_all(learner, x, 0, said)
+    spread_guess_all(learner, x, 0, guesses)
+    assert_allclose(said, [predict(learner, x, a) for a in every], rtol=1e-12)
+    assert_allclose(guesses, [spread_guess(learner, x, a) for a in every], rtol=1e-12)
+    assert is_grown(learner.forest) == twin.forest.is_grown()
+    if is_grown(learner.forest):  # whatever it weighs
+        find(learner.forest, x)
+        for a in every:
+            assert_allclose(said_of(learner.forest, a), np.mean(twin.forest.values(a, x)))
+            assert_allclose(doubt_of(learner.forest, a), np.mean(twin.forest.doubts(a, x)))
+
+
 @pytest.mark.parametrize("how", [HOW, TRAINED], ids=["by default", "as trained"])
 @pytest.mark.parametrize("name", ["adaptive", "adaptive-diagonal", "adaptive/strong=0.3/ridge=3"])
 @pytest.mark.parametrize(
@@ -78,20 +106,44 @@ def test_everything_it_says_follows_from_the_whole_history(name, how, noise, sig
     twin = adaptive_twin(parse(name), D, ROWS, n_hidden=HIDDEN, how=how)
     n_members = set()
     for x, row, target, weight in rounds(90, 4, noise, signal, labels):
-        assert_allclose(learner.now[:3], twin.weights(), atol=1e-8)
+        assert_allclose(learner.now[:PRIOR], twin.weights(), atol=1e-8)
         assert_allclose(learner.now[[LOW, SPAN]], twin.range())
         found = learner.now[[PRIOR, NOISE, DEVIATION]]
         assert_allclose(found, [twin.prior(), twin.noise(), twin.deviation()], rtol=1e-8)
         assert_allclose(learner.now[[RARE, GRADED]], [twin.rare(), twin.graded()], atol=1e-9)
-        for a in range(ROWS):
-            assert_allclose(predict(learner, x, a), twin.predict(a, x), atol=1e-9)
-            assert_allclose(spread(learner, x, a), twin.spread(a, x), rtol=1e-8)
-            assert_allclose(spread_guess(learner, x, a), twin.spread_guess(a, x), rtol=1e-8)
+        agrees(learner, twin, x)
         observe(learner, x, row, target, weight)
         twin.learn(row, x, target, weight)
-        n_members.add(int((learner.now[:3] > 0).sum()))
+        n_members.add(int((learner.now[:PRIOR] > 0).sum()))
     assert {2, 3} <= n_members or how is not HOW or noise > signal or labels
     assert labels == (learner.now[GRADED] == 0.0)
+
+
+def turning(n, labels):
+    """Rounds whose rewards turn at a value, which trees find."""
+    for x, row, target, weight in rounds(n, seed=4, noise=0.1, signal=0.0):
+        turned = target + 0.3 * (-1.0) ** (row + int(x[1] > 0.1))
+        yield x, row, float(turned > 0.5) if labels else turned, weight
+
+
+@pytest.mark.parametrize("labels", [False, True])
+@pytest.mark.parametrize("kept", [3 * FEWEST, forest.KEPT])
+def test_what_its_trees_say_follows_from_the_whole_history(monkeypatch, kept, labels):
+    monkeypatch.setattr(forest, "KEPT", kept)
+    learner = started(how=TRAINED)
+    twin = adaptive_twin(parse("adaptive"), D, ROWS, n_hidden=HIDDEN, how=TRAINED)
+    for i, (x, row, target, weight) in enumerate(turning(4 * FEWEST + 40, labels)):
+        assert_allclose(learner.now[:PRIOR], twin.weights(), atol=1e-8)
+        assert learner.forest.kept[0] == min(i, kept) == twin.forest.n_kept
+        if i % 16 == 0:
+            agrees(learner, twin, x)
+        observe(learner, x, row, target, weight)
+        twin.learn(row, x, target, weight)
+    assert learner.forest.grown[0] == TREES
+    assert_allclose(learner.errors, twin.squared_errors(), rtol=1e-8)
+    assert learner.now[FOREST] > 0.1
+    for x, *_ in rounds(9, seed=9):
+        agrees(learner, twin, x)
 
 
 @pytest.mark.parametrize("name", ["adaptive", "adaptive-diagonal"])
@@ -105,13 +157,14 @@ def test_after_a_change_everything_still_follows_from_the_whole_history(name, n_
         observe(learner, x, row, target - dropped, weight)
         twin.learn(row, x, target - dropped, weight)
         assert learner.changes[0] == twin.n_changes
+        if learner.changes[0] == 0.0:
+            grown_before = learner.forest.columns.copy()
+    assert (learner.forest.columns != grown_before).any() == (name == "adaptive")
     assert twin.n_changes >= 1
     assert_allclose(learner.lately, [twin.lately(row) for row in range(ROWS)], atol=1e-9)
+    assert_allclose(learner.now[:PRIOR], twin.weights(), atol=1e-8)
     for x, *_ in rounds(5, seed=9):
-        for a in range(ROWS):
-            assert_allclose(predict(learner, x, a), twin.predict(a, x), atol=1e-8)
-            assert_allclose(spread(learner, x, a), twin.spread(a, x), rtol=1e-7)
-            assert_allclose(spread_guess(learner, x, a), twin.spread_guess(a, x), rtol=1e-7)
+        agrees(learner, twin, x)
 
 
 @pytest.mark.parametrize("name", ["adaptive", "adaptive-diagonal"])
@@ -142,23 +195,24 @@ def test_a_world_that_does_not_change_is_hardly_ever_said_to(rate):
 
 @pytest.mark.parametrize("n", [10.0, WINDOW, 5 * WINDOW])
 def test_evidence_weighs_no_more_after_a_while(n):
-    learner = started(how=[0.01, -0.2, 0.3, *np.zeros(7)])
+    learner = started(how=[0.01, -0.2, 0.3, *np.zeros(8)])
     learner.totals[:5] = n, 0.0, 0.0, -1.0, 1.0
-    learner.errors[:] = n * 4.0 * np.array([0.05, 0.06, 0.08])
+    learner.errors[:] = n * 4.0 * np.array([0.05, 0.06, 0.08, 0.01])
     mix(learner)
     e = (n * np.array([0.05, 0.06, 0.08]) + 0.05) / (n + 0.2)
     expected = np.exp([0.0, 0.3, -0.2] - 0.005 * min(n, WINDOW) * np.log(e))
-    assert_allclose(learner.now[:3], expected / expected.sum(), rtol=1e-9)
+    assert_allclose(learner.now[[WIDE, PLAIN, AVERAGE]], expected / expected.sum(), rtol=1e-9)
+    assert learner.now[FOREST] == 0.0  # while it is not grown
 
 
 # --- what it promises ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("noise", "signal", "loses"), [(0.01, 0.5, 2), (0.5, 0.0, 0)])
+@pytest.mark.parametrize(("noise", "signal", "loses"), [(0.01, 0.5, AVERAGE), (0.5, 0.0, WIDE)])
 def test_the_member_loses_that_does_not_suit_the_noise(noise, signal, loses):
     learner = taught(rounds(600, seed=2, noise=noise, signal=signal))
     assert learner.now[loses] == 0.0
-    assert learner.now[2 - loses] > 0.4
+    assert learner.now[2 - loses] > 0.3
 
 
 @pytest.mark.parametrize("noise", [0.1, 0.5])
@@ -188,7 +242,7 @@ def test_the_unit_of_rewards_does_not_matter(power, seed):
         for row in range(ROWS):
             assert_allclose(predict(theirs, x, row), predict(ours, x, row) * unit, rtol=1e-9)
             assert_allclose(spread(theirs, x, row), spread(ours, x, row) * unit, rtol=1e-9)
-    assert_allclose(theirs.now[:3], ours.now[:3], atol=1e-9)
+    assert_allclose(theirs.now[:PRIOR], ours.now[:PRIOR], atol=1e-9)
 
 
 @pytest.mark.parametrize("targets", [(0.0, 1e-200), (0.5, 0.5), (1e-170, 2e-170), (-1e6, 1e6)])
@@ -204,7 +258,7 @@ def test_targets_that_hardly_differ_or_differ_much_leave_finite_numbers(targets)
 
 def test_the_first_target_is_no_error_of_anyone():
     learner = taught([(np.ones(D), 0, 0.9, 1.0)])
-    assert_array_equal(learner.errors, np.zeros(3))
+    assert_array_equal(learner.errors, np.zeros(4))
     observe(learner, np.ones(D), 0, 0.1, 1.0)
     assert (learner.errors > 0).all()
 

@@ -51,7 +51,7 @@ def random_policy(seed, low=-1e6, high=1e6):
     bold, careful = (0.8 * rng.normal(size=N_INPUTS) for _ in range(2))
     bold[SCHEMA.index("best")] += 4.0  # or it would explore forever
     careful[SCHEMA.index("noise")] += 2.0
-    how = np.array([0.4, -0.5, 0.3, 0.2, -0.4, 1.0, 0.3, 0.6, 0.5, -0.3])
+    how = np.array([0.4, -0.5, 0.3, 0.2, -0.4, 1.0, 0.3, 0.6, 0.5, -0.3, 0.2])
     full = np.ones(N_INPUTS)
     gate, due = rng.normal(size=N_SHARED), 0.5 * rng.normal(size=N_SHARED)
     return Policy(how, gate, bold, careful, due, low * full, high * full)

@@ -547,7 +547,8 @@ def adaptive_spread(learner: Adaptive, x: Floats, row: int) -> float:
     if now[PLAIN] > 0.0:
         total += now[PLAIN] * spread(learner.plain.ridge, learner.narrow, model)
     if now[AVERAGE] > 0.0:
-        total += now[AVERAGE] * spread(learner.average.ridge, wide[own_from(learner, wide) :], model)
+        own = wide[own_from(learner, wide) :]
+        total += now[AVERAGE] * spread(learner.average.ridge, own, model)
     if now[FOREST] > 0.0:
         find(learner.forest, wide)
         total += now[FOREST] * doubt_of(learner.forest, model)

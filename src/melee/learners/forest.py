@@ -63,7 +63,7 @@ class Forest(NamedTuple):
     values: Floats  # (trees·LEAVES, models): what an action earns in a leaf
     seen: Positive  # (trees·LEAVES, models): the rounds that say so
     doubts: Positive  # (trees·LEAVES, models): one over their root
-    grown: Ints  # (1,) how often a tree was grown
+    grown: Ints  # (1,) how many trees are grown
     contexts: Annotated[Floats, Within(-LARGEST, LARGEST)]  # (features, KEPT)
     models: Ints  # (KEPT,)
     targets: Floats  # (KEPT,)
@@ -84,8 +84,8 @@ class Forest(NamedTuple):
 
     @classmethod
     def start(cls, n_models: int, n_features: int, n_trees: int) -> "Forest":
-        """So many trees, none of them grown."""
-        n_kept = KEPT if n_trees else 0
+        """So many trees, none of them grown; where there are no features none ever is."""
+        n_kept = KEPT if n_trees and n_features else 0
 
         def numbers(*shape: int) -> Ints:
             return np.zeros(shape, np.int64)
@@ -183,7 +183,7 @@ def said_of(forest: Forest, model: int) -> float:
     total = 0.0
     for tree in range(forest.at.shape[0]):
         total += forest.values[forest.at[tree], model]
-    return total / forest.at.shape[0]
+    return float(total / forest.at.shape[0])
 
 
 @kernel
@@ -192,7 +192,7 @@ def doubt_of(forest: Forest, model: int) -> float:
     total = 0.0
     for tree in range(forest.at.shape[0]):
         total += forest.doubts[forest.at[tree], model]
-    return total / forest.at.shape[0]
+    return float(total / forest.at.shape[0])
 
 
 def _add_at_once(forest: Forest, first: int, share: float, out: Floats) -> None:
@@ -469,7 +469,7 @@ def grow(forest: Forest, tree: int, average: Floats, known: Floats, least: float
                 forest.doubts[leaf, a] = 1.0 / math.sqrt(forest.seen[leaf, a])
             n_leaves += 1
         node += 1
-    forest.grown[0] += 1
+    forest.grown[0] = max(forest.grown[0], tree + 1)
 
 
 @kernel

@@ -21,8 +21,8 @@ class LearnerState(Protocol):
 
     One that keeps whole matrices, n_inputs² numbers a model, also has a property `exact`, true. One
     that notes models by number has a method `renumber(models)`: models[i] is what i is called now,
-    -1 if it is gone. And one with numbers by which kernels find their way has a property `is_sound`,
-    whether they lead anywhere.
+    -1 if it is gone. And one with numbers by which kernels find their way has a property
+    `is_sound`: whether all that they name exists.
     """
 
     def encourage(self, row: int, value: float, rounds: float) -> None:
