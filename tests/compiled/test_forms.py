@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from melee import distributions
+from melee import distributions, growth
 from melee.compiled import kernels
 from melee.explorers import Problem, candidates, cover, hidden, rescaled, thompson
 from melee.explorers.cover import Cover
-from melee.learners import interface, linear, offers
+from melee.learners import forest, interface, linear, offers
 from melee.learners.adaptive import AdaptiveDiagonalLearner, AdaptiveLearner
 from melee.learners.ridge import DiagonalRidge, Ridge
 from melee.learners.sgd import Sgd
+from melee.rng import stream, uniform, uniforms
 from melee.scaling import Scaling, scale_row, standardize, usable
 from melee.states import arrays_of, copy_state
 from tests.forms import compiled
@@ -92,6 +93,108 @@ def test_a_step_of_the_adaptive_learner(n, kind):
             same(interface.spread, learner, x, row)
             same(interface.spread_guess, learner, x, row)
         same(interface.predict_all, learner, x, 1, np.zeros(2))
+        same(interface.spread_guess_all, learner, x, 1, np.zeros(2))
+
+
+def forest_of(n, n_models, n_features, seed=0):
+    """Rounds of some contexts, some of them yes or no, one constant; the last model has none."""
+    rng = np.random.default_rng([seed, n, n_models, n_features])
+    trees = forest.Forest.start(n_models, n_features, forest.TREES)
+    contexts = rng.normal(size=(n_features, n))
+    contexts[1::3] = contexts[1::3] > 0.3
+    contexts[2::3] = 0.25
+    trees.kept[0] = n
+    trees.contexts[:, :n] = contexts
+    trees.models[:n] = rng.integers(max(n_models - 1, 1), size=n)
+    trees.targets[:n] = (contexts[0] > 0.2) * (trees.models[:n] + 1.0) + 0.3 * rng.normal(size=n)
+    trees.weights[:n] = rng.choice([0.1, 0.5, 1.0, 3.0], n)
+    return trees, rng.normal(size=n_models), 1.0 + 9.0 * rng.random(n_models)
+
+
+def same_forest(function, forest_, *args, looked_at=()):
+    """The same of a forest, whose scratch means nothing but for some."""
+    written = kernels.compiled_form(function, *map(type, (forest_, *args)[:2]))
+    results = []
+    for form in (compiled(function), function, written):
+        own = [copy_state(a) if isinstance(a, tuple | np.ndarray) else a for a in (forest_, *args)]
+        with np.errstate(all="ignore"):  # as machine code
+            result = form(*own)
+        lasting = growth.arrays(own[0], lasting=True)
+        scratch = [getattr(own[0], name) for name in looked_at]
+        results.append((result, *lasting, *scratch, *arrays_of(tuple(own[1:]))))
+    for result, *arrays in results[1:]:
+        assert result == results[0][0]
+        for one, other in zip(arrays, results[0][1:], strict=True):
+            assert_array_equal(one.view(np.uint8), other.view(np.uint8))
+    return results[1][0]
+
+
+FORESTS = pytest.mark.parametrize(
+    ("n", "n_models", "n_features"),
+    [(1, 1, 1), (12, 2, 3), (64, 3, 1), (64, 1, 5), (100, 20, 9), (300, 4, 3), (2048, 7, 6)],
+)
+
+
+@FORESTS
+def test_a_node_of_a_tree(n, n_models, n_features):
+    trees, average, known = forest_of(n, n_models, n_features)
+    same_forest(forest.begin, trees, average, looked_at=["order", "excess"])
+    forest.begin(trees, average)
+    trees.order[:n] = np.random.default_rng(n).permutation(n)
+    for node, (first, last) in enumerate([(0, n), (n // 3, n), (n // 2, n // 2 + 1)]):
+        same_forest(forest.enter, trees, first, last, looked_at=["parts", "whose", "sums"])
+        forest.enter(trees, first, last)
+        trees.said[:, node] = trees.said[:, 0]  # that of the node above
+        same_forest(forest.estimate, trees, node, known, looked_at=["said"])
+        forest.estimate(trees, node, known)
+        trees.cut[:] = 0.0, trees.contexts[0, trees.order[first]]
+        same_forest(forest.divide, trees, first, last, looked_at=["order"])
+
+
+@pytest.mark.parametrize("fewest", [1, 5, 30])
+@FORESTS
+def test_the_best_cut(n, n_models, n_features, fewest):
+    trees, average, _ = forest_of(n, n_models, n_features, seed=1)
+    forest.begin(trees, average)
+    for first in (0, n // 3):
+        forest.enter(trees, first, n)
+        asked = trees, first, n, fewest, 1e-9
+        found = same_forest(forest.best_cut, *asked, looked_at=["key"])
+        assert found == (n - first >= 2 * fewest and n > 1)
+        if found:
+            same_forest(forest.best_cut, *asked, looked_at=["cut"])
+    trees.excess[:] = 0.0
+    forest.enter(trees, 0, n)
+    assert not same_forest(forest.best_cut, trees, 0, n, fewest, 1e-9, looked_at=["key"])
+
+
+@FORESTS
+def test_whole_trees(n, n_models, n_features):
+    trees, average, known = forest_of(n, n_models, n_features, seed=2)
+    for tree in range(0, forest.TREES, 3):
+        same_forest(forest.grow, trees, tree, average, known, 1e-9)
+    with np.errstate(over="ignore"):
+        for tree in range(forest.TREES):
+            forest.grow(trees, tree, average, known, 1e-9)
+    assert forest.is_grown(trees) == (n >= 2 * forest.LEAST)
+    for x in trees.contexts.T[:3]:
+        x = np.append(x, 1.0)
+        same_forest(forest.find, trees, x, looked_at=["at"])
+        forest.find(trees, x)
+        for kernel in (forest.add_said, forest.add_doubts):
+            for first in (0, n_models - 1):
+                same_forest(kernel, trees, first, 0.3, random(n_models - first))
+        for weight in (0.25, 3.0):
+            same_forest(forest.take, trees, x, n_models - 1, 0.3, weight)
+    same_forest(forest.trust_less, trees, 0.1)
+
+
+@SIZES
+def test_uniform_numbers_at_once(n):
+    one, other = stream(3, "exploration"), stream(3, "exploration")
+    with np.errstate(over="ignore"):
+        assert [uniform(one) for _ in range(n)] == uniforms(other, n).tolist()
+    assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("logistic", [False, True])
@@ -116,6 +219,8 @@ def test_predictions_of_open_actions(some):
     for learner in (Sgd(random(n_rows, n), np.zeros(n_rows), 0.3, True), adaptive):
         for first, length in ((0, n_open), (n_open, n_open), (0, n_blocks * n_open), (1, 1)):
             same(interface.predict_all, learner, offered, first, np.zeros(length))
+            if learner is adaptive:
+                same(interface.spread_guess_all, learner, offered, first, np.zeros(length))
         for row in range(n_blocks * n_open):
             same(interface.predict, learner, offered, row)
             model = row // n_open * n_actions + some[row % n_open]
@@ -206,5 +311,6 @@ def test_every_other_form_is_tested_here():
         "note",
         "predict_all_open",
     }
+    forests = {"begin", "enter", "estimate", "best_cut", "divide", "add_said", "add_doubts"}
     rest = {"scale_row", "widen", "weigh", "standardize", "usable", "sort", "copy_bytes"}
-    assert others == sums | rest
+    assert others == sums | forests | rest

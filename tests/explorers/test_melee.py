@@ -31,7 +31,8 @@ from melee.explorers.melee import (
     strange,
     weigh_shared,
 )
-from melee.learners.adaptive import DEVIATION, NOISE, ROUNDS, SPAN, Adaptive
+from melee.learners.adaptive import DEVIATION, FOREST, NOISE, ROUNDS, SPAN, Adaptive
+from melee.learners.forest import FEWEST, KEPT
 from melee.learners.offers import N_OWN, Candidates
 from melee.learners.ridge import DiagonalRidge, Ridge
 from melee.loop import problem_of, simulate
@@ -148,7 +149,8 @@ def test_a_whole_run_agrees_with_the_definition(
     units, rates = Units.draw(D, max(hidden, 1)), rng.normal(size=(k, D))
     used = units.columns[:hidden], units.weights[:hidden]
     n_guessed = n_alone = 0
-    for t in range(1, 71):
+    n_rounds = 2 * FEWEST + 12 if seed == 0 and real else 70  # until trees are grown, or not
+    for t in range(1, n_rounds + 1):
         raw = rng.normal(size=D) / math.sqrt(D)
         x = np.append(raw, 1.0)
         wide = naive.widened(x, *used) if hidden else x
@@ -171,7 +173,8 @@ def test_a_whole_run_agrees_with_the_definition(
         twin.learn(wide, t, action, rewards, p)
         assert_allclose(state.guard.seen[0], twin.cost, atol=1e-7)
     by = twin.decided_by
-    assert_array_equal(state.guard.fallbacks, [70, by["bound"], by["greedy"]])
+    assert (state.polopt.learner.now[FOREST] > 0.0) == (n_rounds > 70)
+    assert_array_equal(state.guard.fallbacks, [n_rounds, by["bound"], by["greedy"]])
     assert deciders <= {decider for decider, n in by.items() if n}
     assert twin.n_held > 0 or not (low and by["policy"])
     assert (n_guessed > 0) == (k > IN_FULL or n_alone > 0) or by["greedy"]
@@ -603,7 +606,10 @@ def test_hidden_units_and_then_exactness_are_given_up_for_memory(k, d, n_hidden,
     assert type(learner.wide.ridge) is type(learner.plain.ridge) is kind
     assert learner.wide.toward.shape == (k, d + 1 + n_hidden)
     assert learner.plain.toward.shape == (k, d + 1)
-    assert sum(array.size for array in arrays_of(learner)) <= 2**23 + 10 * k * (d + 1 + n_hidden)
+    trees = sum(array.size for array in arrays_of(learner.forest))
+    size = sum(array.size for array in arrays_of(learner)) - trees
+    assert size <= 2**23 + 10 * k * (d + 1 + n_hidden)
+    assert trees <= 2**16 + 1000 * k + KEPT * d
 
 
 @pytest.mark.parametrize(("k", "d"), [(2, 3), (2, 600), (5000, 20)])
