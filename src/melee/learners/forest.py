@@ -170,10 +170,11 @@ def is_grown(forest: Forest) -> bool:
 def find(forest: Forest, x: Floats) -> None:
     """Overwrite `at` with the leaves in which a context is."""
     for tree in range(forest.at.shape[0]):
-        node = 0
-        while forest.columns[tree, node] >= 0:
-            beyond = x[forest.columns[tree, node]] > forest.places[tree, node]
+        node, column = 0, forest.columns[tree, 0]
+        while column >= 0:
+            beyond = x[column] > forest.places[tree, node]
             node = forest.children[tree, node] + (1 if beyond else 0)
+            column = forest.columns[tree, node]
         forest.at[tree] = tree * LEAVES + forest.children[tree, node]
 
 
