@@ -352,7 +352,8 @@ class Adaptive:
         everyone, one = range(len(self.seen)), np.ones(1)
         averages = [self.prior() + self.member(row, 2).predict(one) for row in everyone]
         known = [1 / self.variance_of_average(row) for row in everyone]
-        least = forest.CLOSE * (max(self.targets) - min(self.targets)) ** 2
+        span = max(self.targets) - min(self.targets)
+        least = forest.CLOSE * span**2 if span else math.inf
         self.forest.grow(tree, averages, known, least)
         self.known = {}
 

@@ -635,12 +635,16 @@ def doubt(learner: Adaptive) -> None:
 
 @kernel
 def grow_tree(learner: Adaptive, tree: int) -> None:
-    """Grow a tree of the forest anew, above the averages of the moment."""
+    """Grow a tree of the forest anew, above the averages of the moment.
+
+    Where all rewards were equal it is a single leaf.
+    """
     average, now, span = learner.average, learner.now, learner.totals[MOST] - learner.totals[LEAST]
     for row in range(learner.means.shape[1]):
         learner.means[0, row] = member_predict(average, learner.one, row, now[PRIOR])
         learner.means[1, row] = 1.0 / average.diagonal[row, 0]
-    grow(learner.forest, tree, learner.means[0], learner.means[1], CLOSE * span * span)
+    least = CLOSE * span * span if span > LEAST_SPAN else math.inf
+    grow(learner.forest, tree, learner.means[0], learner.means[1], least)
 
 
 @implements(observe, Adaptive)

@@ -147,7 +147,7 @@ class Forest(NamedTuple):
         models = self.models[: n if 0 <= n < len(self.models) else 0]
         return bool(
             0 <= n <= len(self.models)
-            and self.grown[0] >= 0
+            and 0 <= self.grown[0] <= len(self.columns)
             and (self.columns >= -1).all()
             and (self.columns < len(self.contexts)).all()
             and (children >= below).all()
