@@ -757,7 +757,7 @@ def test_a_file_that_lacks_an_array_is_read_as_if_that_were_fresh(spec, n_rounds
     everything, arrays = unpack(content, "here")
     # Rounds that are counted have to be there, and both halves of the nodes of trees.
     if n_rounds > 256:
-        needed = ("model.kept", "forest.columns", "forest.children")
+        needed: tuple[str, ...] = ("model.kept", "forest.columns", "forest.children")
     else:
         needed = ("model.kept", "model.rounds", "model.rewards", "model.probabilities")
     for name in [name for name in arrays if not name.endswith(needed)]:
