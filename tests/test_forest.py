@@ -167,7 +167,7 @@ def test_renamed_actions_have_the_same_trees():
 
 
 def test_every_tree_is_due_once_while_the_rounds_double():
-    assert FEWEST % TREES == 0  # or some would never be due
+    assert FEWEST % TREES == 0  # or some would have no turn
     assert [due(n, TREES) for n in range(FEWEST)] == [-1] * FEWEST
     for first in (FEWEST, 2 * FEWEST, 4 * FEWEST):
         found = [due(n, TREES) for n in range(first, 2 * first)]

@@ -123,7 +123,7 @@ of labels; and the bias of the forest."""
 
 
 class Member(NamedTuple):
-    """One of the three models of every action."""
+    """One of the three ridges of every action."""
 
     ridge: Any
     toward: Floats  # (rows, D), A⁻¹Σx: where targets of 1 would have led the weights
@@ -230,7 +230,7 @@ class Adaptive(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveLearner(Learner):
-    """Three ridges mixed by evidence, pulled to the average reward, that estimate their noise.
+    """Ridges and trees mixed by evidence, pulled to the average reward, that estimate their noise.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ class AdaptiveLearner(Learner):
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveDiagonalLearner(Learner):
-    """The same by the diagonals of the information matrices, for many features.
+    """The same by the diagonals of the information matrices and without trees, for many features.
 
     Parameters
     ----------
