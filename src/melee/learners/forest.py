@@ -35,7 +35,7 @@ TREES = 8
 KEPT = 2048
 """Rounds from which trees are grown."""
 FEWEST = 64
-"""Rounds after which the first tree is grown; a multiple of the trees, so that all have their turn."""
+"""Rounds after which the first tree is grown: a multiple of TREES, so that all have their turn."""
 LEAVES = 32
 """The most leaves of a tree."""
 NODES = 2 * LEAVES - 1
