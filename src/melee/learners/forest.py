@@ -196,6 +196,23 @@ def doubt_of(forest: Forest, model: int) -> float:
     return float(total / forest.at.shape[0])
 
 
+@kernel
+def average_over_trees(forest: Forest, table: Floats, first: int, n: int) -> None:
+    """Overwrite the last of the sums with those of n models from `first` on, divided by trees.
+
+    Tree by tree, whose numbers lie side by side; each sum has the order that it has alone.
+    """
+    sums, n_trees = forest.sums, forest.at.shape[0]
+    for a in range(n):
+        sums[2, a] = 0.0
+    for tree in range(n_trees):
+        leaf = forest.at[tree]
+        for a in range(n):
+            sums[2, a] += table[leaf, first + a]
+    for a in range(n):
+        sums[2, a] /= n_trees
+
+
 def _add_at_once(forest: Forest, first: int, share: float, out: Floats) -> None:
     values = forest.values[forest.at, first : first + len(out)]
     out += share * (np.add.accumulate(values, axis=0)[-1] / len(values))
@@ -204,8 +221,9 @@ def _add_at_once(forest: Forest, first: int, share: float, out: Floats) -> None:
 @interpreted_as(_add_at_once)
 def add_said(forest: Forest, first: int, share: float, out: Floats) -> None:
     """Add a share of what is said of the actions from `first` on."""
+    average_over_trees(forest, forest.values, first, out.shape[0])
     for a in range(out.shape[0]):
-        out[a] += share * said_of(forest, first + a)
+        out[a] += share * forest.sums[2, a]
 
 
 def _doubts_at_once(forest: Forest, first: int, share: float, out: Floats) -> None:
@@ -216,8 +234,9 @@ def _doubts_at_once(forest: Forest, first: int, share: float, out: Floats) -> No
 @interpreted_as(_doubts_at_once)
 def add_doubts(forest: Forest, first: int, share: float, out: Floats) -> None:
     """Add a share of how uncertain that is."""
+    average_over_trees(forest, forest.doubts, first, out.shape[0])
     for a in range(out.shape[0]):
-        out[a] += share * doubt_of(forest, first + a)
+        out[a] += share * forest.sums[2, a]
 
 
 @kernel
@@ -351,9 +370,9 @@ def _best_cut_at_once(forest: Forest, first: int, last: int, fewest: int, least:
     right = all_here - left
     n_right = m - n_left
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = left * left / n_left[:, None] + right * right / n_right[:, None]
-    gains = np.add.accumulate(terms, axis=1)[:, -1]
-    best = float(np.add.accumulate(all_here * all_here / m)[-1]) * (1.0 + CLOSE) + least
+        gains = np.add.accumulate(left * left, axis=1)[:, -1] / n_left
+        gains = gains + np.add.accumulate(right * right, axis=1)[:, -1] / n_right
+    best = float(np.add.accumulate(all_here * all_here)[-1]) / m * (1.0 + CLOSE) + least
     better = False
     for i in np.flatnonzero(np.minimum(n_left, n_right) >= fewest):
         if gains[i] > best:
@@ -371,8 +390,8 @@ def best_cut(forest: Forest, first: int, last: int, fewest: int, least: float) -
     m, n_models, sums = last - first, forest.sums.shape[1], forest.sums
     best = 0.0
     for a in range(n_models):
-        best += sums[0, a] * sums[0, a] / m
-    best = best * (1.0 + CLOSE) + least
+        best += sums[0, a] * sums[0, a]
+    best = best / m * (1.0 + CLOSE) + least
     better, column, place = False, 0, 0.0
     for _ in range(TRIED):
         draw_cut(forest, first, last)
@@ -388,10 +407,12 @@ def best_cut(forest: Forest, first: int, last: int, fewest: int, least: float) -
         for j in range(n_left):
             i = forest.chosen[j]
             sums[2, forest.whose[i]] += forest.parts[i]
-        gain = 0.0
+        left = right = 0.0
         for a in range(n_models):
-            left, right = sums[2, a], sums[0, a] - sums[2, a]
-            gain += left * left / n_left + right * right / n_right
+            beyond = sums[0, a] - sums[2, a]
+            left += sums[2, a] * sums[2, a]
+            right += beyond * beyond
+        gain = left / n_left + right / n_right
         if gain > best:
             best, better = gain * (1.0 + CLOSE), True
             column, place = looked_at, forest.cut[1]
