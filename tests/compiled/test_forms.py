@@ -8,7 +8,7 @@ from melee import distributions, growth
 from melee.compiled import kernels
 from melee.explorers import Problem, candidates, cover, hidden, rescaled, thompson
 from melee.explorers.cover import Cover
-from melee.learners import forest, interface, linear, offers
+from melee.learners import adaptive, forest, interface, linear, offers
 from melee.learners.adaptive import AdaptiveDiagonalLearner, AdaptiveLearner
 from melee.learners.ridge import DiagonalRidge, Ridge
 from melee.learners.sgd import Sgd
@@ -94,6 +94,7 @@ def test_a_step_of_the_adaptive_learner(n, kind):
             same(interface.spread_guess, learner, x, row)
         same(interface.predict_all, learner, x, 1, np.zeros(2))
         same(interface.spread_guess_all, learner, x, 1, np.zeros(2))
+        same(adaptive.add_predictions, learner.wide, x, 1, 0.3, 0.5, random(2))
 
 
 def forest_of(n, n_models, n_features, seed=0):
@@ -213,13 +214,13 @@ def test_predictions_of_open_actions(some):
     x = np.append(np.clip(random(n - 1), -5, 5), 1.0)
     offered, n_open = offers.OpenActions(x, np.array(some), n_actions), len(some)
     n_rows = n_blocks * n_actions
-    adaptive = AdaptiveLearner().start_widened(n_rows, n, 2)
+    knowing = AdaptiveLearner().start_widened(n_rows, n, 2)
     for row in range(0, n_rows, 2):
-        interface.observe(adaptive, x, row, 0.1 * row, 1.0)
-    for learner in (Sgd(random(n_rows, n), np.zeros(n_rows), 0.3, True), adaptive):
+        interface.observe(knowing, x, row, 0.1 * row, 1.0)
+    for learner in (Sgd(random(n_rows, n), np.zeros(n_rows), 0.3, True), knowing):
         for first, length in ((0, n_open), (n_open, n_open), (0, n_blocks * n_open), (1, 1)):
             same(interface.predict_all, learner, offered, first, np.zeros(length))
-            if learner is adaptive:
+            if learner is knowing:
                 same(interface.spread_guess_all, learner, offered, first, np.zeros(length))
         for row in range(n_blocks * n_open):
             same(interface.predict, learner, offered, row)
@@ -302,6 +303,7 @@ def test_every_other_form_is_tested_here():
     sums = {"dot", "dot_row", "dot_rows", "quadratic_form", "largest", "disagree"}
     sums |= {
         "add_to_row",
+        "add_predictions",
         "ridge_gain",
         "ridge_fade",
         "sgd_step",

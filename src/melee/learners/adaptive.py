@@ -39,7 +39,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from melee.arrays import Amounts, Floats, Ints, Positive, Scratch, Within
-from melee.compiled import implements, kernel
+from melee.compiled import implements, interpreted_as, kernel
 from melee.learners.base import Learner
 from melee.learners.forest import (
     CLOSE,
@@ -69,7 +69,7 @@ from melee.learners.interface import (
     spread_guess,
     spread_guess_all,
 )
-from melee.learners.linear import add_to_row, dot, dot_row
+from melee.learners.linear import add_to_row, dot, dot_row, dot_rows
 from melee.learners.offers import (
     N_OWN,
     choice,
@@ -441,6 +441,24 @@ def member_predict(member: Member, x: Floats, row: int, prior: float) -> float:
     return float(dot_row(member.ridge.weights, row, x) + prior * toward)
 
 
+def _add_predictions_at_once(
+    member: Member, x: Floats, first: int, prior: float, share: float, out: Floats
+) -> None:
+    by_weights, by_toward = np.empty(len(out)), np.empty(len(out))
+    dot_rows(member.ridge.weights, first, x, by_weights)
+    dot_rows(member.toward, first, x, by_toward)
+    out += share * (by_weights + prior * (x[-1] - by_toward))
+
+
+@interpreted_as(_add_predictions_at_once)
+def add_predictions(
+    member: Member, x: Floats, first: int, prior: float, share: float, out: Floats
+) -> None:
+    """Add a share of the predictions of the rows from `first` on."""
+    for a in range(out.shape[0]):
+        out[a] += share * member_predict(member, x, first + a, prior)
+
+
 @kernel
 def diagonal_form(member: Member, x: Floats, row: int) -> float:
     """The number x'Mx for M the diagonal of the inverse."""
@@ -518,19 +536,15 @@ def adaptive_predict_all(learner: Adaptive, x: Floats, first: int, out: Floats) 
         return
     wide, _ = choice(x, first)
     narrow(learner, wide)
+    prior = now[PRIOR]
     for a in range(out.shape[0]):
         out[a] = 0.0
     if now[WIDE] > 0.0:
-        for a in range(out.shape[0]):
-            out[a] += now[WIDE] * member_predict(learner.wide, wide, first + a, now[PRIOR])
+        add_predictions(learner.wide, wide, first, prior, now[WIDE], out)
     if now[PLAIN] > 0.0:
-        for a in range(out.shape[0]):
-            said = member_predict(learner.plain, learner.narrow, first + a, now[PRIOR])
-            out[a] += now[PLAIN] * said
+        add_predictions(learner.plain, learner.narrow, first, prior, now[PLAIN], out)
     if now[AVERAGE] > 0.0:
-        for a in range(out.shape[0]):
-            said = member_predict(learner.average, learner.one, first + a, now[PRIOR])
-            out[a] += now[AVERAGE] * said
+        add_predictions(learner.average, learner.one, first, prior, now[AVERAGE], out)
     if now[FOREST] > 0.0:
         find(learner.forest, wide)
         add_said(learner.forest, first, now[FOREST], out)
