@@ -182,9 +182,10 @@ def test_whole_trees(n, n_models, n_features):
         x = np.append(x, 1.0)
         same_forest(forest.find, trees, x, looked_at=["at"])
         forest.find(trees, x)
-        for kernel in (forest.add_said, forest.add_doubts):
+        for table in (trees.values, trees.doubts):
             for first in (0, n_models - 1):
-                same_forest(kernel, trees, first, 0.3, random(n_models - first))
+                out = random(n_models - first)
+                same_forest(forest.add_average, trees, table, first, 0.3, out)
         for weight in (0.25, 3.0):
             same_forest(forest.take, trees, x, n_models - 1, 0.3, weight)
     same_forest(forest.trust_less, trees, 0.1)
@@ -313,6 +314,6 @@ def test_every_other_form_is_tested_here():
         "note",
         "predict_all_open",
     }
-    forests = {"begin", "enter", "estimate", "best_cut", "divide", "add_said", "add_doubts"}
+    forests = {"begin", "enter", "estimate", "best_cut", "divide", "add_average"}
     rest = {"scale_row", "widen", "weigh", "standardize", "usable", "sort", "copy_bytes"}
     assert others == sums | forests | rest

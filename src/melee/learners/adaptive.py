@@ -45,8 +45,7 @@ from melee.learners.forest import (
     CLOSE,
     TREES,
     Forest,
-    add_doubts,
-    add_said,
+    add_average,
     doubt_of,
     find,
     grow,
@@ -547,7 +546,7 @@ def adaptive_predict_all(learner: Adaptive, x: Floats, first: int, out: Floats) 
         add_predictions(learner.average, learner.one, first, prior, now[AVERAGE], out)
     if now[FOREST] > 0.0:
         find(learner.forest, wide)
-        add_said(learner.forest, first, now[FOREST], out)
+        add_average(learner.forest, learner.forest.values, first, now[FOREST], out)
 
 
 @implements(spread, Adaptive)
@@ -609,7 +608,7 @@ def adaptive_spread_guess_all(learner: Adaptive, x: Floats, first: int, out: Flo
         out[a] = guess_of_ridges(learner, wide, first + a)
     if now[FOREST] > 0.0:
         find(learner.forest, wide)
-        add_doubts(learner.forest, first, now[FOREST], out)
+        add_average(learner.forest, learner.forest.doubts, first, now[FOREST], out)
     for a in range(out.shape[0]):
         out[a] *= now[NOISE]
 

@@ -196,47 +196,26 @@ def doubt_of(forest: Forest, model: int) -> float:
     return float(total / forest.at.shape[0])
 
 
-@kernel
-def average_over_trees(forest: Forest, table: Floats, first: int, n: int) -> None:
-    """Overwrite the last of the sums with those of n models from `first` on, divided by trees.
-
-    Tree by tree, whose numbers lie side by side; each sum has the order that it has alone.
-    """
-    sums, n_trees = forest.sums, forest.at.shape[0]
-    for a in range(n):
-        sums[2, a] = 0.0
-    for tree in range(n_trees):
-        leaf = forest.at[tree]
-        for a in range(n):
-            sums[2, a] += table[leaf, first + a]
-    for a in range(n):
-        sums[2, a] /= n_trees
-
-
-def _add_at_once(forest: Forest, first: int, share: float, out: Floats) -> None:
-    values = forest.values[forest.at, first : first + len(out)]
-    out += share * (np.add.accumulate(values, axis=0)[-1] / len(values))
+def _add_at_once(forest: Forest, table: Floats, first: int, share: float, out: Floats) -> None:
+    of_trees = table[forest.at, first : first + len(out)]
+    out += share * (np.add.accumulate(of_trees, axis=0)[-1] / len(of_trees))
 
 
 @interpreted_as(_add_at_once)
-def add_said(forest: Forest, first: int, share: float, out: Floats) -> None:
-    """Add a share of what is said of the actions from `first` on."""
-    average_over_trees(forest, forest.values, first, out.shape[0])
+def add_average(forest: Forest, table: Floats, first: int, share: float, out: Floats) -> None:
+    """Add a share of what leaves say, or doubt, of the actions from `first` on.
+
+    Tree by tree, whose numbers lie side by side; each sum has the order that it has alone.
+    """
+    sums = forest.sums
     for a in range(out.shape[0]):
-        out[a] += share * forest.sums[2, a]
-
-
-def _doubts_at_once(forest: Forest, first: int, share: float, out: Floats) -> None:
-    doubts = forest.doubts[forest.at, first : first + len(out)]
-    out += share * (np.add.accumulate(doubts, axis=0)[-1] / len(doubts))
-
-
-@interpreted_as(_doubts_at_once)
-def add_doubts(forest: Forest, first: int, share: float, out: Floats) -> None:
-    """Add a share of how uncertain that is."""
-    average_over_trees(forest, forest.doubts, first, out.shape[0])
+        sums[2, a] = 0.0
+    for tree in range(forest.at.shape[0]):
+        leaf = forest.at[tree]
+        for a in range(out.shape[0]):
+            sums[2, a] += table[leaf, first + a]
     for a in range(out.shape[0]):
-        out[a] += share * forest.sums[2, a]
+        out[a] += share * (sums[2, a] / forest.at.shape[0])
 
 
 @kernel
